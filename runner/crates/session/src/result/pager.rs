@@ -99,6 +99,11 @@ impl Pager {
         self.totals
     }
 
+    /// Says what happens at `document_bytes`, for a result that has not reached it.
+    pub fn large_results(&mut self, large_results: LargeResults) {
+        self.limits.large_results = large_results;
+    }
+
     /// Takes the next row. After `Enough` or `TooLarge` it takes none and says the same again.
     pub fn push(&mut self, row: String) -> Option<Verdict> {
         if let Some(over) = &self.over {

@@ -1,0 +1,592 @@
+//! One statement, from its claim to its published result.
+//!
+//! Each [`Step`] has one action on its way; a retry sends that action again. Steps that claim, begin or decide
+//! wait while the lease does not hold. What the store says is believed only by version: a claim is what its write
+//! got, a decision is what its write was told.
+
+use super::{
+    Action, Beside, Fault, Input, Note, Phase, Retry, RunTrouble, Runner, StageTrouble, Trouble, Verdict, Watched,
+};
+use crate::attempt::{Attempt, Kind, MAX_ATTEMPTS};
+use crate::failure::{Code, Failure, Stage};
+use crate::ids::StatementId;
+use crate::policy::{OnStop, Policy};
+use crate::session::Session;
+use crate::statement::{Event, Statement, StatementState};
+use crate::version::{Millis, Stored, Version};
+
+/// How often a decided result is tried to be published, or remains to be removed, before a sweep is left to do it.
+const LAST_TRIES: u32 = 8;
+
+/// Where the statement in hand stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Claiming,
+    Reading(After),
+    AskingSession,
+    Examining(Why),
+    Counting(u32),
+    Planning,
+    Marking,
+    Proving,
+    Confirming,
+    Running,
+    Staging,
+    Deciding(Verdict),
+    Publishing(Option<Fault>),
+    Discarding,
+}
+
+/// What the statement is read after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum After {
+    Claim,
+    Decide(Verdict),
+}
+
+/// What is looked for beside the statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Why {
+    Adopted,
+    Died,
+    Marker,
+    Decided,
+}
+
+/// The statement in hand.
+#[derive(Debug)]
+pub(super) struct Hand {
+    statement: Statement,
+    version: Version,
+    waited_from: Millis,
+    step: Step,
+    retry: Retry,
+    foreign: bool,
+    n: u32,
+    kind: Option<Kind>,
+    begun: bool,
+    marked: bool,
+    companion: Option<Version>,
+    claimed_at: Millis,
+    timeout: Option<u64>,
+    next_look: Millis,
+    looking: bool,
+}
+
+impl Hand {
+    pub(super) fn new(hit: Stored<Statement>, waited_from: Millis, now: Millis) -> Hand {
+        Hand {
+            statement: hit.value,
+            version: hit.version,
+            waited_from,
+            step: Step::Claiming,
+            retry: Retry::default(),
+            foreign: false,
+            n: 0,
+            kind: None,
+            begun: false,
+            marked: false,
+            companion: None,
+            claimed_at: now,
+            timeout: None,
+            next_look: now,
+            looking: false,
+        }
+    }
+
+    pub(super) fn id(&self) -> &StatementId {
+        &self.statement.id
+    }
+
+    fn attempt(&self) -> Attempt {
+        Attempt { claim: self.version, n: self.n }
+    }
+
+    /// The engine is at work, or about to be: a cancel, a timeout or a stop ends it here.
+    fn at_work(&self) -> bool {
+        matches!(self.step, Step::Planning | Step::Marking | Step::Proving | Step::Confirming | Step::Running)
+    }
+
+    fn needs_lease(&self) -> bool {
+        matches!(
+            self.step,
+            Step::Claiming
+                | Step::Counting(_)
+                | Step::Planning
+                | Step::Marking
+                | Step::Proving
+                | Step::Confirming
+                | Step::Running
+                | Step::Deciding(_)
+        )
+    }
+
+    fn deadline(&self, policy: &Policy) -> Millis {
+        self.claimed_at.plus(self.timeout.unwrap_or(u64::MAX).min(policy.execution_timeout))
+    }
+
+    /// When a stop ends the work: at once if it can be released, else after the grace time.
+    fn stop_at(&self, policy: &Policy, stopping: Millis) -> Millis {
+        if policy.on_stop == OnStop::Handover && !self.marked { stopping } else { stopping.plus(policy.stop_grace) }
+    }
+
+    pub(super) fn wake(&self, policy: &Policy, stopping: Option<Millis>) -> Option<Millis> {
+        let mut wake = self.retry.at;
+        let mut soonest = |at: Millis| wake = Some(wake.map_or(at, |w| w.min(at)));
+        if self.at_work() {
+            soonest(self.deadline(policy));
+            if !self.looking {
+                soonest(self.next_look);
+            }
+            if let Some(stopping) = stopping {
+                soonest(self.stop_at(policy, stopping));
+            }
+        }
+        wake
+    }
+}
+
+fn failed(code: Code, stage: Stage, message: impl Into<String>) -> Verdict {
+    Verdict::Failed(Fault::Failure(Failure::new(code, stage, message)))
+}
+
+fn interrupted() -> Verdict {
+    failed(Code::Interrupted, Stage::Execute, "interrupted: outcome unknown; the statement writes and its runner or worker was lost after it began, look at its target before you send it again")
+}
+
+impl Runner {
+    fn hand(&mut self) -> Option<&mut Hand> {
+        match &mut self.phase {
+            Phase::Serving(serving) => serving.hand.as_deref_mut(),
+            _ => None,
+        }
+    }
+
+    /// A hit was picked: claim it, or decide what needs no claim.
+    pub(super) fn hand_begin(&mut self, now: Millis, out: &mut Vec<Action>) {
+        let (batch, wait_timeout) = (self.me.batch.is_some(), self.policy.wait_timeout);
+        let Some(hand) = self.hand() else { return };
+        let step = match &hand.statement.state {
+            StatementState::Running { .. } => Step::Reading(After::Claim),
+            _ if hand.statement.query_id.is_none() => Step::Deciding(failed(
+                Code::BadStatement,
+                Stage::Accept,
+                "the statement has no queryId, so nobody could ask for its result; submit it again with one",
+            )),
+            _ if !batch && now.since(hand.waited_from) >= wait_timeout => Step::Deciding(Verdict::Failed(Fault::WaitTimeout)),
+            _ => Step::Claiming,
+        };
+        self.enter(step, now, out);
+    }
+
+    /// Goes to a step and sends its action, unless the lease does not hold and the step needs it.
+    fn enter(&mut self, step: Step, now: Millis, out: &mut Vec<Action>) {
+        if let Some(hand) = self.hand() {
+            hand.step = step;
+            hand.retry = Retry::default();
+        }
+        self.send(now, out);
+    }
+
+    fn send(&mut self, now: Millis, out: &mut Vec<Action>) {
+        let holds = self.lease.as_ref().is_some_and(|lease| lease.holds(now));
+        let session = self.lease.as_ref().map(crate::lease::Lease::version);
+        let (watch, job) = (self.policy.watch, self.me.job.clone());
+        let Some(hand) = self.hand() else { return };
+        if hand.needs_lease() && !holds {
+            hand.retry.at = Some(now.plus(watch));
+            return;
+        }
+        let statement = || Box::new(hand.statement.clone());
+        let id = || hand.statement.id.clone();
+        out.extend(match &hand.step {
+            Step::Claiming => Some(Action::Write(statement(), hand.version, Event::Claim { job })),
+            Step::Reading(_) | Step::Confirming => Some(Action::ReadStatement(id())),
+            Step::AskingSession => Some(Action::ReadSession),
+            Step::Examining(_) => Some(Action::Examine(id())),
+            Step::Counting(attempts) => Some(Action::Count(id(), *attempts, hand.companion)),
+            Step::Planning => Some(Action::Plan(statement())),
+            Step::Marking => Some(Action::Mark(id(), hand.attempt())),
+            Step::Proving => session.map(Action::Prove),
+            Step::Running => Some(Action::Run(statement(), hand.attempt())),
+            Step::Staging => Some(Action::Stage(statement(), hand.attempt())),
+            Step::Deciding(verdict) => Some(Action::Decide(statement(), hand.version, verdict.clone())),
+            Step::Publishing(None) => Some(Action::Publish(statement(), hand.attempt())),
+            Step::Publishing(Some(fault)) => Some(Action::PublishFailure(statement(), hand.attempt(), fault.clone())),
+            Step::Discarding => Some(Action::Discard(statement(), hand.attempt())),
+        });
+        if hand.step == Step::Running {
+            hand.begun = true;
+        }
+    }
+
+    fn again(&mut self, now: Millis) {
+        let policy = self.policy.clone();
+        if let Some(hand) = self.hand() {
+            hand.retry.again(now, &policy);
+        }
+    }
+
+    /// Time has passed: a retry, a timeout, a stop or a look may be due.
+    pub(super) fn hand_tick(&mut self, now: Millis, out: &mut Vec<Action>) {
+        let (policy, stopping) = (self.policy.clone(), self.stopping);
+        let Some(hand) = self.hand() else { return };
+        if hand.at_work() {
+            if now >= hand.deadline(&policy) {
+                return self.decide(Verdict::Failed(Fault::Timeout), now, out);
+            }
+            if let Some(stopping) = stopping
+                && now >= hand.stop_at(&policy, stopping)
+            {
+                let verdict = if policy.on_stop == OnStop::Handover && !hand.marked {
+                    Verdict::Release
+                } else {
+                    Verdict::Failed(Fault::Failure(
+                        Failure::new(Code::Stopped, Stage::Execute, "the runner was told to stop before the statement had ended; submit it again").retryable(),
+                    ))
+                };
+                return self.decide(verdict, now, out);
+            }
+            if !hand.looking && now >= hand.next_look {
+                hand.looking = true;
+                hand.next_look = now.plus(policy.watch);
+                out.push(Action::Look(hand.statement.id.clone()));
+            }
+        }
+        if hand.retry.due(now) {
+            self.send(now, out);
+        }
+    }
+
+    /// The engine's work is over, one way or the other: what was begun is dropped unless it succeeded.
+    fn decide(&mut self, verdict: Verdict, now: Millis, out: &mut Vec<Action>) {
+        if verdict != Verdict::Success {
+            out.push(Action::Drop);
+        }
+        self.enter(Step::Deciding(verdict), now, out);
+    }
+
+    /// Another decision stands: what this attempt staged goes.
+    fn overruled(&mut self, state: &'static str, now: Millis, out: &mut Vec<Action>) {
+        let Some(hand) = self.hand() else { return };
+        out.push(Action::Drop);
+        if hand.kind == Some(Kind::Define) && hand.begun {
+            out.push(Action::VoidDefine);
+        }
+        let (id, begun) = (hand.statement.id.clone(), hand.begun);
+        out.push(Action::Note(Note::Overruled(id.clone())));
+        out.push(Action::Note(Note::Ended(id, state, now.since(hand.claimed_at))));
+        if begun {
+            self.enter(Step::Discarding, now, out);
+        } else {
+            self.put_down(now, out);
+        }
+    }
+
+    /// An answer about the statement in hand. One that no step waits for came too late and means nothing.
+    pub(super) fn hand_input(&mut self, input: Input, now: Millis, out: &mut Vec<Action>) {
+        let Some(step) = self.hand().map(|hand| hand.step.clone()) else { return };
+        match (step, input) {
+            (Step::Claiming, Input::Written(answer)) => self.claimed(answer, now, out),
+            (Step::AskingSession, Input::Session(answer)) => self.session_asked(answer, Step::Reading(After::Claim), now, out),
+            (Step::Proving, Input::Session(answer)) => self.session_asked(answer, Step::Proving, now, out),
+            (Step::Reading(after), Input::Statement(answer)) => match (answer, after) {
+                (Ok(read), After::Claim) => self.read_to_claim(read, now, out),
+                (Ok(read), After::Decide(verdict)) => self.read_to_decide(read, verdict, now, out),
+                (Err(Trouble::Corrupt), _) => self.put_down(now, out),
+                (Err(_), _) => self.again(now),
+            },
+            (Step::Examining(why), Input::Examined(answer)) => match answer {
+                Ok(beside) => self.examined(&beside, why, now, out),
+                Err(_) => self.again(now),
+            },
+            (Step::Counting(_), Input::Counted(answer)) => match answer {
+                Ok(()) => {
+                    if let Some(hand) = self.hand() {
+                        hand.n += 1;
+                    }
+                    self.enter(Step::Planning, now, out);
+                }
+                Err(Trouble::Conflict | Trouble::Unknown) => self.enter(Step::Examining(Why::Adopted), now, out),
+                Err(_) => self.again(now),
+            },
+            (Step::Planning, Input::Planned(answer)) => match answer {
+                Ok(kind) => {
+                    if let Some(hand) = self.hand() {
+                        hand.kind = Some(kind);
+                    }
+                    self.enter(if kind == Kind::Write { Step::Marking } else { Step::Running }, now, out);
+                }
+                Err(trouble) => self.run_trouble(trouble, now, out),
+            },
+            (Step::Marking, Input::Marked(answer)) => match answer {
+                Ok(()) => self.marked(now, out),
+                Err(Trouble::Conflict | Trouble::Unknown) => self.enter(Step::Examining(Why::Marker), now, out),
+                Err(_) => self.again(now),
+            },
+            (Step::Proving, Input::Proved(sent, answer)) => match answer {
+                Ok(version) => {
+                    if let Some(lease) = &mut self.lease {
+                        lease.renewed(sent, version);
+                    }
+                    self.enter(Step::Confirming, now, out);
+                }
+                Err(Trouble::Conflict | Trouble::Unknown) => out.push(Action::ReadSession),
+                Err(_) => self.again(now),
+            },
+            (Step::Confirming, Input::Statement(answer)) => match answer {
+                Ok(Some(read)) if self.hand().is_some_and(|hand| hand.version == read.version) => self.enter(Step::Running, now, out),
+                Ok(read) => self.overruled(read.map_or("deleted", |s| s.value.state.name()), now, out),
+                Err(_) => self.again(now),
+            },
+            (Step::Running, Input::Ran(answer)) => match answer {
+                Ok(()) => self.enter(Step::Staging, now, out),
+                Err(trouble) => self.run_trouble(trouble, now, out),
+            },
+            (Step::Staging, Input::Staged(answer)) => self.staged(answer, now, out),
+            (Step::Deciding(verdict), Input::Written(answer)) => self.decided(answer, verdict, now, out),
+            (Step::Publishing(_) | Step::Discarding, Input::Published(answer) | Input::Discarded(answer)) => self.finished(answer, now, out),
+            (_, Input::Watched(answer)) => self.watched(answer, now, out),
+            _ => {}
+        }
+    }
+
+    fn claimed(&mut self, answer: Result<Version, Trouble>, now: Millis, out: &mut Vec<Action>) {
+        let job = self.me.job.clone();
+        let watch = self.policy.watch;
+        match answer {
+            Ok(version) => {
+                let Some(hand) = self.hand() else { return };
+                hand.version = version;
+                hand.statement.state = StatementState::Running { job };
+                hand.claimed_at = now;
+                hand.next_look = now.plus(watch);
+                let id = hand.statement.id.clone();
+                if hand.foreign {
+                    out.push(Action::Note(Note::Adopted(id)));
+                    self.enter(Step::Examining(Why::Adopted), now, out);
+                } else {
+                    hand.n = 1;
+                    out.push(Action::Note(Note::Claimed(id)));
+                    self.enter(Step::Planning, now, out);
+                }
+            }
+            Err(Trouble::Conflict) => {
+                out.push(Action::Note(Note::Conflict));
+                self.enter(Step::Reading(After::Claim), now, out);
+            }
+            Err(Trouble::Unknown) => self.enter(Step::AskingSession, now, out),
+            Err(_) => self.again(now),
+        }
+    }
+
+    /// The session was read to learn whether it is still ours; if not, the lease says so and all is abandoned.
+    fn session_asked(&mut self, answer: Result<Option<Stored<Session>>, Trouble>, then: Step, now: Millis, out: &mut Vec<Action>) {
+        match answer {
+            Ok(session) => {
+                if let Some(lease) = &mut self.lease {
+                    lease.seen(session.as_ref(), now);
+                    if lease.lost().is_none() {
+                        self.enter(then, now, out);
+                    }
+                }
+            }
+            Err(_) => self.again(now),
+        }
+    }
+
+    fn read_to_claim(&mut self, read: Option<Stored<Statement>>, now: Millis, out: &mut Vec<Action>) {
+        let Some(read) = read.filter(|read| !read.value.state.is_terminal()) else { return self.put_down(now, out) };
+        let Some(hand) = self.hand() else { return };
+        let running = matches!(read.value.state, StatementState::Running { .. });
+        hand.version = read.version;
+        hand.statement = read.value;
+        if running {
+            // Not in our hand, so it is another's or its claim's answer was lost: adopted under a new claim.
+            hand.foreign = true;
+            self.enter(Step::Claiming, now, out);
+        } else {
+            self.hand_begin(now, out);
+        }
+    }
+
+    fn read_to_decide(&mut self, read: Option<Stored<Statement>>, verdict: Verdict, now: Millis, out: &mut Vec<Action>) {
+        let Some(hand) = self.hand() else { return };
+        let Some(read) = read else { return self.overruled("deleted", now, out) };
+        if read.version == hand.version {
+            return self.enter(Step::Deciding(verdict), now, out);
+        }
+        let name = read.value.state.name();
+        match (&read.value.state, verdict) {
+            (StatementState::Success, Verdict::Success) => self.enter(Step::Examining(Why::Decided), now, out),
+            (StatementState::Failed { .. } | StatementState::Timeout { .. }, Verdict::Failed(fault)) => {
+                hand.statement.state = read.value.state;
+                out.push(Action::Note(Note::Ended(read.value.id, name, now.since(hand.claimed_at))));
+                self.enter(Step::Publishing(Some(fault)), now, out);
+            }
+            (StatementState::Waiting, Verdict::Release) => self.put_down(now, out),
+            _ => self.overruled(name, now, out),
+        }
+    }
+
+    fn examined(&mut self, beside: &Beside, why: Why, now: Millis, out: &mut Vec<Action>) {
+        let Some(hand) = self.hand() else { return };
+        let attempt = hand.attempt();
+        hand.companion = beside.companion;
+        match why {
+            Why::Decided if beside.candidate == Some(attempt) => {
+                out.push(Action::Note(Note::Ended(hand.statement.id.clone(), "success", now.since(hand.claimed_at))));
+                self.publish_success(now, out);
+            }
+            Why::Decided => self.overruled("success", now, out),
+            Why::Marker => match beside.marker {
+                Some(marker) if marker == attempt => self.marked(now, out),
+                Some(_) => self.decide(interrupted(), now, out),
+                None => self.enter(Step::Marking, now, out),
+            },
+            Why::Adopted | Why::Died if beside.marker.is_some() => self.decide(interrupted(), now, out),
+            Why::Adopted | Why::Died => match beside.attempts.max(1) + 1 {
+                next if next > MAX_ATTEMPTS => self.decide(
+                    failed(Code::Attempts, Stage::Execute, format!("the statement was begun {MAX_ATTEMPTS} times and its runner or worker was lost each time; it may need more memory than there is")),
+                    now,
+                    out,
+                ),
+                next => self.enter(Step::Counting(next), now, out),
+            },
+        }
+    }
+
+    fn marked(&mut self, now: Millis, out: &mut Vec<Action>) {
+        if let Some(hand) = self.hand() {
+            hand.marked = true;
+        }
+        self.enter(Step::Proving, now, out);
+    }
+
+    fn run_trouble(&mut self, trouble: RunTrouble, now: Millis, out: &mut Vec<Action>) {
+        let Some(hand) = self.hand() else { return };
+        match trouble {
+            RunTrouble::Failed(failure) => self.decide(Verdict::Failed(Fault::Failure(failure)), now, out),
+            RunTrouble::Died { why } => {
+                out.push(Action::Note(Note::WorkerDied(hand.statement.id.clone(), why.clone())));
+                if hand.marked && hand.begun {
+                    self.decide(interrupted(), now, out);
+                } else if hand.n > 1 {
+                    self.decide(failed(Code::WorkerDied, Stage::Execute, format!("the statement's process died twice: {why}")), now, out);
+                } else {
+                    out.push(Action::Drop);
+                    self.enter(Step::Examining(Why::Died), now, out);
+                }
+            }
+        }
+    }
+
+    fn staged(&mut self, answer: Result<(), StageTrouble>, now: Millis, out: &mut Vec<Action>) {
+        match answer {
+            Ok(()) => self.decide(Verdict::Success, now, out),
+            Err(StageTrouble::DuplicateQueryId) => self.decide(
+                failed(Code::DuplicateQueryId, Stage::Result, "another statement has the same queryId, so its reader could not tell the results apart; submit it again with one of its own"),
+                now,
+                out,
+            ),
+            Err(StageTrouble::Superseded) => self.overruled("superseded", now, out),
+            Err(StageTrouble::Refused(failure)) => self.decide(Verdict::Failed(Fault::Failure(failure)), now, out),
+            Err(StageTrouble::Again) => self.again(now),
+        }
+    }
+
+    fn decided(&mut self, answer: Result<Version, Trouble>, verdict: Verdict, now: Millis, out: &mut Vec<Action>) {
+        let timeout_state = self.policy.timeout_state;
+        let Some(hand) = self.hand() else { return };
+        match answer {
+            Ok(version) => {
+                let id = hand.statement.id.clone();
+                let void = hand.kind == Some(Kind::Define) && hand.begun && verdict != Verdict::Success;
+                match verdict {
+                    Verdict::Success => {
+                        // The claim's version stays: it names the attempt whose result is published.
+                        out.push(Action::Note(Note::Ended(id, "success", now.since(hand.claimed_at))));
+                        self.publish_success(now, out);
+                    }
+                    Verdict::Failed(fault) => {
+                        hand.statement.state = fault.state(timeout_state);
+                        out.push(Action::Note(Note::Ended(id, hand.statement.state.name(), now.since(hand.claimed_at))));
+                        if void {
+                            out.push(Action::VoidDefine);
+                        }
+                        self.enter(Step::Publishing(Some(fault)), now, out);
+                    }
+                    Verdict::Release => {
+                        hand.version = version;
+                        if void {
+                            out.push(Action::VoidDefine);
+                        }
+                        out.push(Action::Note(Note::Released(id)));
+                        self.put_down(now, out);
+                    }
+                }
+            }
+            Err(Trouble::Conflict | Trouble::Unknown) => self.enter(Step::Reading(After::Decide(verdict)), now, out),
+            Err(_) => self.again(now),
+        }
+    }
+
+    fn publish_success(&mut self, now: Millis, out: &mut Vec<Action>) {
+        let Some(hand) = self.hand() else { return };
+        hand.statement.state = StatementState::Success;
+        if hand.kind == Some(Kind::Define) {
+            out.push(Action::KeepDefine);
+        }
+        self.enter(Step::Publishing(None), now, out);
+    }
+
+    fn finished(&mut self, answer: Result<(), Trouble>, now: Millis, out: &mut Vec<Action>) {
+        let Some(hand) = self.hand() else { return };
+        match answer {
+            Err(Trouble::Unavailable | Trouble::Unknown | Trouble::Conflict) if hand.retry.tries < LAST_TRIES => self.again(now),
+            Err(_) => {
+                out.push(Action::Note(Note::Unpublished(hand.statement.id.clone())));
+                self.put_down(now, out);
+            }
+            Ok(()) => self.put_down(now, out),
+        }
+    }
+
+    fn watched(&mut self, answer: Result<Watched, Trouble>, now: Millis, out: &mut Vec<Action>) {
+        let Some(hand) = self.hand() else { return };
+        hand.looking = false;
+        let Ok(seen) = answer else { return };
+        if seen.statement.as_ref().is_some_and(|s| s.value.id != hand.statement.id) {
+            return;
+        }
+        if let Some(lease) = &mut self.lease {
+            lease.seen(seen.session.as_ref(), now);
+        }
+        let Some(hand) = self.hand() else { return };
+        if !hand.at_work() {
+            return;
+        }
+        hand.timeout = seen.timeout.or(hand.timeout);
+        match &seen.statement {
+            None => self.overruled("deleted", now, out),
+            Some(s) if s.value.state.is_terminal() || s.version > hand.version => self.overruled(s.value.state.name(), now, out),
+            Some(_) => self.hand_tick(now, out),
+        }
+    }
+}
+
+impl Fault {
+    /// The state that a statement with this fault ends in.
+    #[must_use]
+    pub fn state(&self, timeout_state: bool) -> StatementState {
+        let error = match self {
+            Fault::Timeout => "timeout".to_owned(),
+            Fault::WaitTimeout => "wait timeout".to_owned(),
+            Fault::Failure(failure) => failure.to_document(),
+        };
+        match self {
+            Fault::Timeout if timeout_state => StatementState::Timeout { error },
+            _ => StatementState::Failed { error },
+        }
+    }
+}

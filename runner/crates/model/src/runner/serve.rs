@@ -1,0 +1,138 @@
+//! Which statement is next: oldest first, never past one that is neither ended nor ours.
+
+use super::hand::Hand;
+use super::{Action, Exit, Runner, Phase, Retry, Serving, Trouble};
+use crate::policy::Policy;
+use crate::session::SessionChange;
+use crate::statement::{Statement, StatementState};
+use crate::version::{Millis, Stored};
+
+/// How long a search's hits are worked off before the next search, in milliseconds: a younger statement
+/// cannot overtake for longer than this what was submitted late with an older time.
+const HITS_LIVE: u64 = 1_000;
+
+impl Serving {
+    pub(super) fn begin(now: Millis) -> Serving {
+        Serving {
+            since: now,
+            last_work: now,
+            next_poll: now,
+            polling: false,
+            closing: false,
+            retry: Retry::default(),
+            found_at: now,
+            queue: Default::default(),
+            sighted: Default::default(),
+            settled: Default::default(),
+            hand: None,
+        }
+    }
+}
+
+impl Runner {
+    /// Does what is due: the statement in hand, else the next one, else a poll, else the session's end.
+    pub(super) fn serve(&mut self, now: Millis, out: &mut Vec<Action>) {
+        let Phase::Serving(serving) = &mut self.phase else { return };
+        if serving.hand.is_some() {
+            return self.hand_tick(now, out);
+        }
+        if self.stopping.is_some() {
+            return self.leave_stopped(out);
+        }
+        if !self.lease.as_ref().is_some_and(|lease| lease.holds(now)) {
+            serving.queue.clear();
+            serving.next_poll = now.plus(self.policy.watch);
+            return;
+        }
+        if self.pick(now, out) {
+            return;
+        }
+        let Phase::Serving(serving) = &mut self.phase else { return };
+        if serving.polling || now < serving.next_poll {
+            return;
+        }
+        serving.polling = true;
+        serving.closing = self.me.batch.is_none() && now.since(serving.last_work) >= self.policy.inactivity;
+        out.push(if serving.closing { Action::PollEvery } else { Action::Poll });
+    }
+
+    /// What a search found.
+    pub(super) fn open(&mut self, answer: Result<Vec<Stored<Statement>>, Trouble>, now: Millis, out: &mut Vec<Action>) {
+        let Phase::Serving(serving) = &mut self.phase else { return };
+        serving.polling = false;
+        let hits = match answer {
+            Ok(hits) => hits,
+            Err(_) => {
+                serving.retry.again(now, &self.policy);
+                serving.next_poll = serving.retry.at.take().unwrap_or(now);
+                return;
+            }
+        };
+        serving.retry = Retry::default();
+        if self.me.batch.is_some() {
+            match hits.first().map(|hit| &hit.value.state) {
+                Some(state) if state.is_terminal() => {
+                    let code = u8::from(*state != StatementState::Success);
+                    return self.end_session(SessionChange::End, Exit { code, why: "the batch statement has ended" }, out);
+                }
+                Some(_) => {}
+                None => return self.fail_session("the batch statement's document is gone".into(), out),
+            }
+        }
+        let Phase::Serving(serving) = &mut self.phase else { return };
+        serving.sighted.retain(|id, _| hits.iter().any(|hit| hit.value.id == *id));
+        serving.settled.retain(|id| hits.iter().any(|hit| hit.value.id == *id));
+        for hit in &hits {
+            serving.sighted.entry(hit.value.id.clone()).or_insert(now);
+        }
+        let (closing, empty) = (serving.closing, hits.is_empty());
+        serving.queue = hits.into();
+        serving.found_at = now;
+        serving.next_poll = now.plus(interval(&self.policy, now.since(serving.last_work)));
+        if closing && empty {
+            return self.end_session(SessionChange::End, Exit { code: 0, why: "no statement for the inactivity limit" }, out);
+        }
+        self.serve(now, out);
+    }
+
+    /// Takes the next statement in hand, if the last search left one.
+    fn pick(&mut self, now: Millis, out: &mut Vec<Action>) -> bool {
+        let Phase::Serving(serving) = &mut self.phase else { return false };
+        if now.since(serving.found_at) >= HITS_LIVE && self.me.batch.is_none() {
+            serving.queue.clear();
+        }
+        while let Some(hit) = serving.queue.pop_front() {
+            if serving.settled.contains(&hit.value.id) {
+                continue;
+            }
+            let sighted = *serving.sighted.entry(hit.value.id.clone()).or_insert(now);
+            serving.last_work = now;
+            serving.hand = Some(Box::new(Hand::new(hit, sighted.max(serving.since), now)));
+            self.hand_begin(now, out);
+            return true;
+        }
+        false
+    }
+
+    /// The statement in hand is done with, for this runner.
+    pub(super) fn put_down(&mut self, now: Millis, out: &mut Vec<Action>) {
+        let Phase::Serving(serving) = &mut self.phase else { return };
+        if let Some(hand) = serving.hand.take() {
+            serving.settled.insert(hand.id().clone());
+            serving.last_work = now;
+            serving.next_poll = now;
+        }
+        self.serve(now, out);
+    }
+}
+
+/// The poll interval: short after work, long after a while without.
+fn interval(policy: &Policy, idle: u64) -> u64 {
+    if idle < policy.busy_for {
+        policy.poll_busy.min(policy.poll)
+    } else if idle >= policy.idle_after {
+        policy.poll_idle.max(policy.poll)
+    } else {
+        policy.poll
+    }
+}

@@ -1,0 +1,58 @@
+//! The heart: renews the lease beside the loop, so that a busy loop never loses it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use firesteel_model::SessionChange;
+use firesteel_model::SessionId;
+use firesteel_model::lease::Beat;
+
+use super::Shared;
+use crate::counters::Counters;
+use crate::ports::{Clock, Store, StoreError};
+
+/// Beats until the lease is lost or given up. `store` should be a connection of its own; an answer that takes longer than
+/// `patience` counts as none.
+pub async fn beat(session: SessionId, shared: Arc<Shared>, store: Arc<dyn Store>, clock: Arc<dyn Clock>, counters: Counters, patience: Duration) {
+    loop {
+        let now = clock.now();
+        let beat = shared.with_lease(|lease| lease.beat(now));
+        match beat {
+            None => shared.stepped.notified().await,
+            Some(Beat::Stop) => {
+                shared.beaten.notify_one();
+                return;
+            }
+            Some(Beat::Wait(until)) => tokio::select! {
+                () = clock.sleep_until(until) => {}
+                () = shared.stepped.notified() => {}
+            },
+            Some(Beat::Renew(version)) => {
+                let answer = tokio::time::timeout(patience, store.write_session(&session, version, &SessionChange::Renew)).await;
+                let answer = answer.unwrap_or_else(|_| Err(StoreError::Unknown("no answer in time".into())));
+                if let Err(error) = &answer
+                    && *error != StoreError::Conflict
+                {
+                    counters.heartbeat_failures.inc();
+                    tracing::warn!(%session, %error, "a heartbeat was not acknowledged");
+                }
+                let after = clock.now();
+                shared.with_lease(|lease| match answer {
+                    Ok(version) => lease.renewed(now, version),
+                    Err(StoreError::Conflict | StoreError::Unknown(_)) => lease.doubted(after),
+                    Err(_) => lease.silent(after),
+                });
+                shared.beaten.notify_one();
+            }
+            Some(Beat::Read) => {
+                let answer = tokio::time::timeout(patience, store.session(&session)).await;
+                let after = clock.now();
+                shared.with_lease(|lease| match &answer {
+                    Ok(Ok(session)) => lease.seen(session.as_ref(), after),
+                    _ => lease.silent(after),
+                });
+                shared.beaten.notify_one();
+            }
+        }
+    }
+}

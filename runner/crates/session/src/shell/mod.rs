@@ -1,0 +1,200 @@
+//! The loop: performs what the model asks, and gives it the answers.
+//!
+//! [`run`] serves one session until the runner is to leave. The heart ([`heart`]) renews the lease beside it, on a thread of
+//! its own if the caller gives it one; [`work`] is the one statement that the engine is at.
+
+pub mod heart;
+mod perform;
+mod work;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use firesteel_model::Millis;
+use firesteel_model::lease::Lease;
+use firesteel_model::policy::Policy;
+use firesteel_model::runner::{Action, Exit, Identity, Input, Note, Runner};
+use futures::future::BoxFuture;
+use futures::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::{Notify, mpsc};
+
+use crate::counters::Counters;
+use crate::journal::Journal;
+use crate::ports::{Clock, Engine, Store};
+use crate::result::Limits;
+use work::Work;
+
+/// What a runner needs to serve a session.
+#[derive(Clone)]
+pub struct Job {
+    /// Who it is and what it serves.
+    pub me: Identity,
+    /// Its intervals and limits.
+    pub policy: Policy,
+    /// The limits of a result.
+    pub limits: Limits,
+    /// Where sessions, statements and results are.
+    pub store: Arc<dyn Store>,
+    /// What runs statements.
+    pub engine: Arc<dyn Engine>,
+    /// Its time.
+    pub clock: Arc<dyn Clock>,
+    /// What it counts.
+    pub counters: Counters,
+}
+
+impl std::fmt::Debug for Job {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Job").field("me", &self.me).field("policy", &self.policy).finish_non_exhaustive()
+    }
+}
+
+/// The machine, shared by the loop, which steps it, and the heart, which renews its lease.
+pub struct Shared {
+    runner: Mutex<Runner>,
+    /// The heart did something that the loop should look at.
+    beaten: Notify,
+    /// The loop did something that the heart should look at.
+    stepped: Notify,
+}
+
+impl Shared {
+    /// A machine that has done nothing yet.
+    #[must_use]
+    pub fn new(me: Identity, policy: Policy) -> Arc<Shared> {
+        Arc::new(Shared { runner: Mutex::new(Runner::new(me, policy)), beaten: Notify::new(), stepped: Notify::new() })
+    }
+
+    fn runner(&self) -> MutexGuard<'_, Runner> {
+        // A panic inside of the pure machine leaves it as it was before the step or after it.
+        self.runner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with_lease<T>(&self, f: impl FnOnce(&mut Lease) -> T) -> Option<T> {
+        self.runner().lease().map(f)
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+/// Serves the session until the runner is to leave. Each message on `stop` is a request to stop: the second means at once.
+/// The heart must run beside it: [`heart::beat`] with the same `shared`.
+pub async fn run(job: Job, shared: Arc<Shared>, mut stop: mpsc::UnboundedReceiver<()>) -> Exit {
+    let mut shell = Shell { job, shared, pending: FuturesUnordered::new(), journal: Journal::default(), work: Work::default(), exit: None };
+    shell.step(Input::Start);
+    let mut may_stop = true;
+    loop {
+        if let Some(exit) = shell.exit.take() {
+            shell.shared.stepped.notify_one();
+            shell.work.clear();
+            shell.job.engine.close().await;
+            return exit;
+        }
+        let wake = shell.shared.runner().wake();
+        let clock = Arc::clone(&shell.job.clock);
+        let input = tokio::select! {
+            biased;
+            signal = stop.recv(), if may_stop => match signal {
+                Some(()) => Input::Stop,
+                None => { may_stop = false; continue }
+            },
+            () = shell.shared.beaten.notified() => Input::LeaseChanged,
+            Some(input) = shell.pending.next(), if !shell.pending.is_empty() => input,
+            () = sleep(&*clock, wake) => Input::Tick,
+            input = shell.work.next() => input,
+        };
+        shell.step(input);
+    }
+}
+
+async fn sleep(clock: &dyn Clock, wake: Option<Millis>) {
+    match wake {
+        Some(wake) => clock.sleep_until(wake).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The loop's state: what is on its way, and what the machine does not hold because it isn't a decision.
+struct Shell {
+    job: Job,
+    shared: Arc<Shared>,
+    pending: FuturesUnordered<BoxFuture<'static, Input>>,
+    journal: Journal,
+    work: Work,
+    exit: Option<Exit>,
+}
+
+impl Shell {
+    fn step(&mut self, input: Input) {
+        let now = self.job.clock.now();
+        let actions = self.shared.runner().step(input, now);
+        for action in actions {
+            self.perform(action);
+        }
+        self.shared.stepped.notify_one();
+    }
+
+    fn perform(&mut self, action: Action) {
+        match action {
+            Action::Drop => self.work.clear(),
+            Action::KeepDefine => {
+                if let Some(entry) = self.work.take_entry() {
+                    self.journal.append(entry);
+                }
+            }
+            Action::VoidDefine => self.journal.taint(),
+            Action::Note(note) => self.note(&note),
+            Action::Exit(exit) => self.exit = Some(exit),
+            Action::Plan(statement) => self.work.plan(&self.job, &self.journal, &statement),
+            Action::Run(statement, attempt) => self.work.run(&self.job, *statement, attempt),
+            Action::Stage(statement, attempt) => {
+                let ready = self.work.ready();
+                self.pending.push(perform::stage(self.job.clone(), statement, attempt, ready));
+            }
+            Action::Look(id) => {
+                let progress = self.work.progress(self.job.clock.now());
+                self.pending.push(perform::look(self.job.clone(), id, progress));
+            }
+            store => self.pending.extend(perform::store(&self.job, store, self.work.run_millis())),
+        }
+    }
+
+    fn note(&self, note: &Note) {
+        let counters = &self.job.counters;
+        let session = self.job.me.session.as_str();
+        match note {
+            Note::Serving => {
+                counters.sessions_active.set(1);
+                tracing::info!(session, "serving the session");
+            }
+            Note::Waiting { lease } => {
+                tracing::info!(session, lease_millis = lease, "another runner owns the session: watching whether it is renewed");
+            }
+            Note::Claimed(statement) => {
+                counters.statements.inc();
+                tracing::debug!(session, %statement, "claimed");
+            }
+            Note::Adopted(statement) => {
+                counters.statements.inc();
+                tracing::info!(session, %statement, "adopted a statement that another runner had begun");
+            }
+            Note::Ended(statement, state, millis) => {
+                counters.ended(state, *millis);
+                tracing::info!(session, %statement, state, millis, "ended");
+            }
+            Note::Released(statement) => tracing::info!(session, %statement, "released"),
+            Note::Overruled(statement) => tracing::info!(session, %statement, "another decision stands"),
+            Note::WorkerDied(statement, why) => {
+                counters.workers_died.inc();
+                tracing::warn!(session, %statement, why, "the worker died");
+            }
+            Note::Unpublished(statement) => tracing::warn!(session, %statement, "not published or removed: left to a sweep"),
+            Note::Conflict => {
+                counters.conflicts.inc();
+            }
+        }
+    }
+}
