@@ -1,0 +1,82 @@
+//! Who may use what: the table in ARCHITECTURE.md against the manifests and the lock file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use firesteel_tests_light::{read, root};
+use serde_json::Value;
+
+use crate::table;
+
+type Names = BTreeSet<String>;
+
+fn cargo(arguments: &[&str]) -> String {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let out = Command::new(cargo).args(arguments).args(["--offline", "--locked"]).current_dir(root()).output().unwrap();
+    assert!(out.status.success(), "cargo {arguments:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap()
+}
+
+/// Each crate of the workspace, without the prefix that all share, with what it names: ours and others'.
+fn crates() -> BTreeMap<String, (Names, Names)> {
+    let short = |name: &Value| name.as_str().unwrap().trim_start_matches("firesteel-").to_owned();
+    let metadata: Value = serde_json::from_str(&cargo(&["metadata", "--no-deps", "--format-version", "1"])).unwrap();
+    let packages = metadata["packages"].as_array().unwrap().iter();
+    let named = |package: &Value| {
+        let (ours, others): (Vec<_>, Vec<_>) =
+            package["dependencies"].as_array().unwrap().iter().partition(|d| d["path"].is_string());
+        (ours.iter().map(|d| short(&d["name"])).collect(), others.iter().map(|d| short(&d["name"])).collect())
+    };
+    packages.map(|p| (short(&p["name"]), named(p))).collect()
+}
+
+/// The same from ARCHITECTURE.md: what a crate may use of ours, and which restricted ones of others'.
+fn allowed() -> BTreeMap<String, (Names, Names)> {
+    let names = |cell: &str| cell.split(',').map(|n| n.trim().to_owned()).filter(|n| n != "–").collect();
+    let rows = table(&read("ARCHITECTURE.md"), "crate");
+    rows.into_iter().map(|r| (r[0].clone(), (names(&r[1]), names(&r[2])))).collect()
+}
+
+#[test]
+fn every_crate_uses_only_what_the_architecture_allows() {
+    let allowed = allowed();
+    let restricted: Names = allowed.values().flat_map(|(_, others)| others.clone()).collect();
+    for (name, (ours, others)) in crates() {
+        let Some((may, only)) = allowed.get(&name) else {
+            panic!("ARCHITECTURE.md's table has no row for the crate '{name}'")
+        };
+        let wrong: Vec<_> = ours.difference(may).collect();
+        assert!(wrong.is_empty(), "{name} may not use {wrong:?}");
+        let wrong: Vec<_> = others.intersection(&restricted).filter(|o| !only.contains(*o)).collect();
+        assert!(wrong.is_empty(), "{name} may not name {wrong:?}: another crate fences it");
+        let unused: Vec<_> = only.difference(&others).collect();
+        assert!(unused.is_empty(), "{name} no longer names {unused:?}: take it out of ARCHITECTURE.md's table");
+    }
+}
+
+#[test]
+fn the_model_uses_the_standard_library_only() {
+    assert_eq!(crates()["model"], (Names::new(), Names::new()));
+}
+
+#[test]
+fn what_is_large_or_meets_at_a_seam_is_there_once() {
+    let lock = read("Cargo.lock");
+    for name in ["arrow-array", "arrow-schema", "datafusion", "object_store", "parquet", "rustls", "tokio"] {
+        assert_eq!(lock.matches(&format!("name = \"{name}\"\n")).count(), 1, "versions of {name} in Cargo.lock");
+    }
+}
+
+/// Else `cargo run` and `cargo test` would each build that crate, and all that use it, for themselves.
+#[test]
+fn the_tests_add_no_feature_to_what_the_program_uses() {
+    let tree = |edges: &str| -> BTreeMap<String, String> {
+        let lines = cargo(&["tree", "--workspace", "-e", edges, "-f", "{p}|{f}", "--prefix", "none"]);
+        let package = |l: &str| l.trim_end_matches(" (*)").split_once('|').map(|(p, f)| (p.to_owned(), f.to_owned()));
+        lines.lines().filter_map(package).collect()
+    };
+    let tested = tree("normal,build,dev");
+    for (package, features) in tree("normal,build") {
+        assert_eq!(tested[&package], features, "features of {package} with the tests, and without them");
+    }
+}
