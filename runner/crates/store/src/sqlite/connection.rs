@@ -1,0 +1,285 @@
+//! The SQL, on the thread that owns the connection.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::time::Duration;
+
+use firesteel_model::Version;
+use firesteel_session::ports::StoreError;
+use rusqlite::types::Value as Sql;
+use rusqlite::{ErrorCode, Statement, params_from_iter};
+use serde_json::Value;
+
+use super::{SqliteOptions, Synchronous};
+use crate::documents::{Field, Found, Index, Key, Op, Order, Search};
+
+/// Kept in the file's header; a file with a higher one is refused.
+const SCHEMA_VERSION: i64 = 1;
+
+const SCHEMA: &str = "
+    CREATE TABLE documents (
+        collection INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        seq_no INTEGER NOT NULL,
+        json TEXT NOT NULL,
+        type AS (json ->> '$.type'),
+        state AS (json ->> '$.state'),
+        session_id AS (json ->> '$.sessionId'),
+        query_id AS (json ->> '$.queryId'),
+        submit_time AS (json ->> '$.submitTime'),
+        last_update_time AS (json ->> '$.lastUpdateTime'),
+        update_time AS (json ->> '$.updateTime'),
+        PRIMARY KEY (collection, id)
+    );
+    CREATE INDEX by_session ON documents (collection, type, session_id, state, submit_time, id);
+    CREATE INDEX by_time ON documents (collection, type, submit_time) WHERE type IS NOT NULL;
+    CREATE INDEX by_query ON documents (collection, query_id) WHERE query_id IS NOT NULL;
+    CREATE TABLE counter (seq_no INTEGER NOT NULL);
+    INSERT INTO counter VALUES (0);
+    PRAGMA user_version = 1;";
+
+/// Why SQLite did not do as asked.
+#[derive(Debug)]
+pub struct Failed {
+    error: rusqlite::Error,
+    /// It may have been done nevertheless.
+    unknown: bool,
+}
+
+impl From<rusqlite::Error> for Failed {
+    fn from(error: rusqlite::Error) -> Failed {
+        Failed { error, unknown: false }
+    }
+}
+
+impl Failed {
+    /// What the caller can do. SQLite's own messages may quote a value, so only its code is told.
+    pub fn at(self, path: &Path) -> StoreError {
+        let code = self.error.sqlite_error_code();
+        let told = format!("SQLite file `{}`: {}", path.display(), code.map_or("failed".to_owned(), |c| format!("{c:?}")));
+        if self.unknown && code != Some(ErrorCode::DatabaseBusy) {
+            return StoreError::Unknown(told);
+        }
+        match code {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Corrupt(told),
+            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+                StoreError::Refused(format!("{told}; make the file and its folder writable or name another"))
+            }
+            Some(ErrorCode::TooBig) => StoreError::Refused(format!("{told}; a document must be smaller")),
+            Some(ErrorCode::DiskFull) => StoreError::Unavailable(format!("{told}; make room on the disk")),
+            _ => StoreError::Unavailable(told),
+        }
+    }
+}
+
+/// Opens the file and brings it to today's schema.
+pub fn open(path: &Path, options: &SqliteOptions) -> Result<rusqlite::Connection, StoreError> {
+    let refused = |what: &str, e: std::io::Error| {
+        StoreError::Refused(format!("SQLite file `{}` cannot be {what}: {e}; name another with --store", path.display()))
+    };
+    if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(|e| refused("made", e))?;
+    }
+    let mut file = OpenOptions::new();
+    file.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut file, 0o600);
+    file.open(path).map_err(|e| refused("opened", e))?;
+    set_up(path, options).map_err(|failed| failed.at(path)).and_then(|(connection, version)| {
+        if version == SCHEMA_VERSION {
+            return Ok(connection);
+        }
+        Err(StoreError::Refused(format!(
+            "SQLite file `{}` has format {version}, this firesteel knows {SCHEMA_VERSION}; use the firesteel that made it",
+            path.display()
+        )))
+    })
+}
+
+fn set_up(path: &Path, options: &SqliteOptions) -> Result<(rusqlite::Connection, i64), Failed> {
+    let connection = rusqlite::Connection::open(path)?;
+    connection.busy_timeout(options.busy_timeout)?;
+    to_write_ahead(&connection, options.busy_timeout)?;
+    connection.pragma_update(
+        None,
+        "synchronous",
+        match options.synchronous {
+            Synchronous::Full => "FULL",
+            Synchronous::Normal => "NORMAL",
+        },
+    )?;
+    let version = || connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0));
+    if version()? == 0 {
+        connection.execute_batch("BEGIN IMMEDIATE")?;
+        // Another process may have been first.
+        if version()? == 0 {
+            connection.execute_batch(SCHEMA)?;
+        }
+        connection.execute_batch("COMMIT")?;
+    }
+    let version = version()?;
+    Ok((connection, version))
+}
+
+/// The change to a write-ahead log does not wait as other writes do when two processes make it at once.
+fn to_write_ahead(connection: &rusqlite::Connection, patience: Duration) -> Result<(), Failed> {
+    let step = Duration::from_millis(10);
+    let mut waited = Duration::ZERO;
+    loop {
+        match connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0)) {
+            Err(e) if e.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && waited < patience => {
+                std::thread::sleep(step);
+                waited += step;
+            }
+            other => return other.map(|_| ()).map_err(Failed::from),
+        }
+    }
+}
+
+/// A connection with the statements that it has prepared.
+pub struct Connection<'c> {
+    sqlite: &'c rusqlite::Connection,
+    prepared: HashMap<String, Statement<'c>>,
+}
+
+impl<'c> Connection<'c> {
+    pub fn over(sqlite: &'c rusqlite::Connection) -> Connection<'c> {
+        Connection { sqlite, prepared: HashMap::new() }
+    }
+
+    fn statement(&mut self, sql: &str) -> Result<&mut Statement<'c>, Failed> {
+        // The texts differ only in the number of values, of which there are a handful.
+        if !self.prepared.contains_key(sql) {
+            self.prepared.insert(sql.to_owned(), self.sqlite.prepare(sql)?);
+        }
+        self.prepared.get_mut(sql).ok_or_else(|| rusqlite::Error::InvalidQuery.into())
+    }
+
+    fn execute(&mut self, sql: &str, values: impl IntoIterator<Item = Sql>) -> Result<usize, Failed> {
+        Ok(self.statement(sql)?.execute(params_from_iter(values))?)
+    }
+
+    pub fn get(&mut self, keys: &[Key], sources: bool) -> Result<Vec<Option<Found>>, Failed> {
+        let sql = match sources {
+            true => "SELECT id, seq_no, json FROM documents WHERE collection = ? AND id = ?",
+            false => "SELECT id, seq_no, NULL FROM documents WHERE collection = ? AND id = ?",
+        };
+        keys.iter().map(|key| Ok(self.found(sql, vec![collection(key.index), key.id.clone().into()])?.pop())).collect()
+    }
+
+    fn found(&mut self, sql: &str, values: Vec<Sql>) -> Result<Vec<Found>, Failed> {
+        let rows = self.statement(sql)?.query_map(params_from_iter(values), |row| {
+            // What is not JSON reads as a text, which no reader of documents takes.
+            let source = match row.get_ref(2)?.as_str_or_null()? {
+                None => Value::Null,
+                Some(json) => serde_json::from_str(json).unwrap_or_else(|_| Value::String(String::new())),
+            };
+            Ok(Found { id: row.get(0)?, version: version(row.get(1)?), source })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// All ops in one transaction, each with its own outcome.
+    pub fn bulk(&mut self, ops: &[Op]) -> Result<Vec<Result<Version, StoreError>>, Failed> {
+        self.execute("BEGIN IMMEDIATE", [])?;
+        match self.apply(ops) {
+            Err(failed) => {
+                // Fails only if SQLite has already rolled back.
+                let _ = self.execute("ROLLBACK", []);
+                Err(failed)
+            }
+            Ok(outcomes) => match self.execute("COMMIT", []) {
+                Ok(_) => Ok(outcomes),
+                Err(failed) => {
+                    let _ = self.execute("ROLLBACK", []);
+                    Err(Failed { unknown: true, ..failed })
+                }
+            },
+        }
+    }
+
+    fn apply(&mut self, ops: &[Op]) -> Result<Vec<Result<Version, StoreError>>, Failed> {
+        let number = i64::try_from(ops.len()).unwrap_or(i64::MAX);
+        let last: i64 = self
+            .statement("UPDATE counter SET seq_no = seq_no + ? RETURNING seq_no")?
+            .query_row([number], |row| row.get(0))?;
+        let mut outcomes = Vec::with_capacity(ops.len());
+        for (seq_no, op) in (last - number + 1..).zip(ops) {
+            let changed = match op {
+                Op::Create { key, body } => self.execute(
+                    "INSERT INTO documents (collection, id, seq_no, json) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                    [collection(key.index), key.id.clone().into(), seq_no.into(), body.clone().into()],
+                )?,
+                Op::Update { key, at, fields } => self.execute(
+                    "UPDATE documents SET seq_no = ?, json = json_patch(json, ?)
+                     WHERE collection = ? AND id = ? AND seq_no = ? AND ? = 1",
+                    [
+                        seq_no.into(),
+                        fields.clone().into(),
+                        collection(key.index),
+                        key.id.clone().into(),
+                        number_of(at.seq_no),
+                        number_of(at.term),
+                    ],
+                )?,
+                Op::Delete { key, at } => self.execute(
+                    "DELETE FROM documents WHERE collection = ? AND id = ? AND seq_no = ? AND ? = 1",
+                    [collection(key.index), key.id.clone().into(), number_of(at.seq_no), number_of(at.term)],
+                )?,
+            };
+            outcomes.push(if changed == 1 { Ok(version(seq_no)) } else { Err(StoreError::Conflict) });
+        }
+        Ok(outcomes)
+    }
+
+    pub fn search(&mut self, search: &Search) -> Result<Vec<Found>, Failed> {
+        // The inner query is answered by an index alone: no document is touched that is not a hit.
+        let mut sql = "SELECT id, seq_no, json FROM documents WHERE rowid IN (SELECT rowid FROM documents \
+                       WHERE collection = ?"
+            .to_owned();
+        let mut values = vec![collection(search.index)];
+        for (field, wanted) in &search.terms {
+            let marks = vec!["?"; wanted.len()].join(", ");
+            // Writing to a String cannot fail.
+            let _ = write!(sql, " AND {} IN ({marks})", column(*field));
+            values.extend(wanted.iter().map(|w| Sql::from(w.clone())));
+        }
+        let order = match search.order {
+            Order::Oldest(field) => format!("ORDER BY {}, id", column(field)),
+            Order::Newest(field) => format!("ORDER BY {} DESC", column(field)),
+        };
+        let _ = write!(sql, " {order} LIMIT ?) {order}");
+        values.push(number_of(u64::try_from(search.limit).unwrap_or(u64::MAX)));
+        self.found(&sql, values)
+    }
+}
+
+fn collection(index: Index) -> Sql {
+    Sql::Integer(match index {
+        Index::Requests => 0,
+        Index::Results => 1,
+        Index::State => 2,
+    })
+}
+
+fn column(field: Field) -> &'static str {
+    match field {
+        Field::Type => "type",
+        Field::State => "state",
+        Field::Session => "session_id",
+        Field::Query => "query_id",
+        Field::Submitted => "submit_time",
+        Field::Renewed => "last_update_time",
+        Field::Updated => "update_time",
+    }
+}
+
+fn number_of(n: u64) -> Sql {
+    Sql::Integer(i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+fn version(seq_no: i64) -> Version {
+    Version { term: 1, seq_no: u64::try_from(seq_no).unwrap_or(0) }
+}
