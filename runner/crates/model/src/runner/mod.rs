@@ -7,6 +7,8 @@
 pub mod hand;
 pub mod own;
 pub mod serve;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
