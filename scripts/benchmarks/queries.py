@@ -1,0 +1,27 @@
+"""The SQL of the figures, over a table `big` of 10 million rows."""
+
+MAKE_BIG = """COPY (SELECT value AS id, value % 1000 AS k, 0 AS one, (value * 7919) % 10000019 AS v,
+  concat('name ', (value * 31) % 100003) AS name FROM generate_series(1, 10000000)) TO '{file}' STORED AS PARQUET"""
+
+GROUP_BY = "SELECT name, count(*) AS n, sum(v) AS total, avg(id) AS mean FROM big GROUP BY name ORDER BY n DESC, name LIMIT 10"
+
+TEN_MILLION_ROWS = "SELECT id, k, v, name FROM big"
+
+# A few hundred copies of the table, none of which is small enough to be over soon.
+_MANY = "(SELECT b.* FROM big b, (VALUES " + ",".join(f"({n})" for n in range(200)) + ") AS m(n))"
+
+CANCELLED = {
+    "planning": "SELECT count(*) FROM " + ", ".join(f"big b{n}" for n in range(60)) + " WHERE "
+                + " AND ".join(f"(b{n}.id = b{n + 1}.id OR b{n}.v < b{n + 1}.v)" for n in range(59)),
+    "scan": f"SELECT sum(v) FROM {_MANY}",
+    "regex filter": f"SELECT count(*) FROM {_MANY} WHERE regexp_like(name, '(a|e|1|3)+.*9$')",
+    "cross join": "SELECT sum(a.v * b.v) FROM big a, big b",
+    "nested-loop join": "SELECT count(*) FROM big a JOIN big b ON a.v < b.k * 3",
+    "skewed hash join": "SELECT count(*) FROM big a JOIN big b ON a.one = b.one AND a.v <> b.v",
+    "aggregate": f"SELECT count(*) FROM (SELECT name, k, count(*) FROM {_MANY} GROUP BY name, k)",
+    "distinct": f"SELECT count(DISTINCT v) FROM {_MANY}",
+    "sort": f"SELECT * FROM (SELECT id, v, name FROM {_MANY} ORDER BY name, v) LIMIT 100000000",
+    "window": f"SELECT max(r) FROM (SELECT sum(v) OVER (PARTITION BY k ORDER BY id) AS r FROM {_MANY})",
+    "recursive query": "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 1000000000) SELECT max(n) FROM r",
+    "result writing": f"SELECT * FROM {_MANY}",
+}
