@@ -23,6 +23,7 @@
 mod ambient;
 pub mod documents;
 mod memory;
+mod opensearch;
 mod results;
 mod sqlite;
 mod store;
@@ -34,6 +35,7 @@ use firesteel_session::ports::StoreError;
 
 pub use documents::Documents;
 pub use memory::Memory;
+pub use opensearch::{Auth, OpenSearch, OpenSearchOptions};
 pub use sqlite::{Sqlite, SqliteOptions, Synchronous};
 pub use store::{Scope, Settings, Store};
 
@@ -41,8 +43,21 @@ pub use store::{Scope, Settings, Store};
 ///
 /// # Errors
 /// `Refused`: it can't be opened, or a newer version made it; `Corrupt`: it is no SQLite file; `Unavailable`: others hold it.
-pub fn open_sqlite(path: impl AsRef<Path>, options: &SqliteOptions, settings: Settings) -> Result<Store<Sqlite>, StoreError> {
+pub fn open_sqlite(
+    path: impl AsRef<Path>,
+    options: &SqliteOptions,
+    settings: Settings,
+) -> Result<Store<Sqlite>, StoreError> {
     Ok(Store::new(Sqlite::open(path.as_ref(), options)?, settings.scope))
+}
+
+/// A store in OpenSearch, which is reached at the first request.
+///
+/// # Errors
+/// `Refused`: a name can't be that of an index.
+pub fn open_opensearch(options: OpenSearchOptions, settings: Settings) -> Result<Store<OpenSearch>, StoreError> {
+    let scope = settings.scope;
+    Ok(Store::new(OpenSearch::new(options, settings)?, scope))
 }
 
 /// An empty store in memory, whose time in epoch milliseconds is what `clock` says.

@@ -220,8 +220,7 @@ impl<D: Documents> ResultStore for Store<D> {
                 raised => raised?,
             },
         };
-        self.staged()
-            .insert((statement.id.clone(), outcome.attempt), Staged { result, companion: Some(companion) });
+        self.staged().insert((statement.id.clone(), outcome.attempt), Staged { result, companion: Some(companion) });
         Ok(())
     }
 
@@ -252,11 +251,8 @@ impl<D: Documents> ResultStore for Store<D> {
                 return self.settle_companion(&statement.id).await;
             }
         }
-        let companion = Companion {
-            session: statement.session.as_str().to_owned(),
-            published: true,
-            ..Companion::default()
-        };
+        let companion =
+            Companion { session: statement.session.as_str().to_owned(), published: true, ..Companion::default() };
         let [result, companion] = self
             .bulk(
                 [
@@ -286,9 +282,8 @@ impl<D: Documents> ResultStore for Store<D> {
         self.staged().remove(&(statement.clone(), outcome.attempt));
         let mut first = 0;
         loop {
-            let mut keys: Vec<Key> = (first..first + PAGES_AT_ONCE)
-                .map(|n| state(ids::page(statement, outcome.attempt, n)))
-                .collect();
+            let mut keys: Vec<Key> =
+                (first..first + PAGES_AT_ONCE).map(|n| state(ids::page(statement, outcome.attempt, n))).collect();
             if first == 0 {
                 keys.push(results(ids::result(statement, outcome.attempt)));
             }
@@ -324,7 +319,8 @@ impl<D: Documents> ResultStore for Store<D> {
 
     async fn page(&self, statement: &StatementId, attempt: Attempt, n: u32) -> Result<Page, StoreError> {
         let id = ids::page(statement, attempt, n);
-        let missing = StoreError::Corrupt(format!("page {n} of statement `{}` is missing", statement.as_str().escape_debug()));
+        let missing =
+            StoreError::Corrupt(format!("page {n} of statement `{}` is missing", statement.as_str().escape_debug()));
         let found = self.find(state(id)).await?;
         reading(found, |f| wire::result::read_page(statement, attempt, &f.source))?.ok_or(missing)
     }

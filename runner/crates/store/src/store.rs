@@ -7,9 +7,7 @@ use async_trait::async_trait;
 use firesteel_model::{
     Attempt, Expect, Session, SessionChange, SessionId, Statement, StatementId, StatementState, Stored, Version,
 };
-use firesteel_session::ports::{
-    Companion, Filter, Marker, Open, Prepared, SessionStore, StoreError, Watched,
-};
+use firesteel_session::ports::{Companion, Filter, Marker, Open, Prepared, SessionStore, StoreError, Watched};
 use serde_json::{Map, Value, json};
 
 use crate::documents::{Documents, Field, Found, Index, Key, Op, Opened, Order, Search};
@@ -232,7 +230,12 @@ impl<D: Documents> SessionStore for Store<D> {
         self.write(Op::Create { key: self.session_key(&session.id), body }, false).await
     }
 
-    async fn write_session(&self, id: &SessionId, expect: Version, change: &SessionChange) -> Result<Version, StoreError> {
+    async fn write_session(
+        &self,
+        id: &SessionId,
+        expect: Version,
+        change: &SessionChange,
+    ) -> Result<Version, StoreError> {
         if let Err(error) = self.documents.measure().await {
             // The heartbeat matters more than its stamp, and the last measurement still stands.
             tracing::debug!(%error, "the store's clock could not be measured");
@@ -267,7 +270,11 @@ impl<D: Documents> SessionStore for Store<D> {
         })
     }
 
-    async fn create_statement(&self, statement: &Statement, companion: Option<&Companion>) -> Result<Version, StoreError> {
+    async fn create_statement(
+        &self,
+        statement: &Statement,
+        companion: Option<&Companion>,
+    ) -> Result<Version, StoreError> {
         let plain = Companion { session: statement.session.as_str().to_owned(), ..Companion::default() };
         // First the companion: a loop that finds the statement finds its limits too.
         let made = match companion.filter(|c| **c != plain) {
@@ -382,9 +389,7 @@ impl<D: Documents> Store<D> {
         let watched = self.watch(&statement.session, &statement.id).await?;
         match (watched.statement, watched.companion) {
             (Some(_), _) | (None, None) => Err(StoreError::Conflict),
-            (None, Some(left)) => {
-                self.write_companion(&statement.id, Expect::Version(left.version), companion).await
-            }
+            (None, Some(left)) => self.write_companion(&statement.id, Expect::Version(left.version), companion).await,
         }
     }
 }

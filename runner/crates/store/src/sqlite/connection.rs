@@ -58,7 +58,8 @@ impl Failed {
     /// What the caller can do. SQLite's own messages may quote a value, so only its code is told.
     pub fn at(self, path: &Path) -> StoreError {
         let code = self.error.sqlite_error_code();
-        let told = format!("SQLite file `{}`: {}", path.display(), code.map_or("failed".to_owned(), |c| format!("{c:?}")));
+        let told =
+            format!("SQLite file `{}`: {}", path.display(), code.map_or("failed".to_owned(), |c| format!("{c:?}")));
         if self.unknown && code != Some(ErrorCode::DatabaseBusy) {
             return StoreError::Unknown(told);
         }
@@ -77,7 +78,10 @@ impl Failed {
 /// Opens the file and brings it to today's schema.
 pub fn open(path: &Path, options: &SqliteOptions) -> Result<rusqlite::Connection, StoreError> {
     let refused = |what: &str, e: std::io::Error| {
-        StoreError::Refused(format!("SQLite file `{}` cannot be {what}: {e}; name another with --store", path.display()))
+        StoreError::Refused(format!(
+            "SQLite file `{}` cannot be {what}: {e}; name another with --store",
+            path.display()
+        ))
     };
     if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(|e| refused("made", e))?;

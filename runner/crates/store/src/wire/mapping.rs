@@ -32,7 +32,8 @@ fn searched(index: Index) -> &'static [&'static str] {
 /// # Errors
 /// `Refused` names the index and the field, what was expected of it and what was found.
 pub fn check(index: Index, name: &str, found: &Value) -> Result<Vec<String>, StoreError> {
-    let ours: Value = serde_json::from_str(body(index)).map_err(|e| StoreError::Corrupt(format!("our own mapping: {e}")))?;
+    let ours: Value =
+        serde_json::from_str(body(index)).map_err(|e| StoreError::Corrupt(format!("our own mapping: {e}")))?;
     let mut gaps = Vec::new();
     let Some(fields) = ours["mappings"]["properties"].as_object() else { return Ok(gaps) };
     for (field, expected) in fields {
