@@ -42,7 +42,10 @@ fn no_file_is_long() {
         }
     }
     for file in known.keys() {
-        assert!(lengths.get(*file).is_some_and(|n| *n > LONGEST), "{file} is no longer long: take it out of long-files.txt");
+        assert!(
+            lengths.get(*file).is_some_and(|n| *n > LONGEST),
+            "{file} is no longer long: take it out of long-files.txt"
+        );
     }
 }
 
@@ -63,7 +66,8 @@ fn no_type_is_named_after_a_role() {
             let mut words = line.split_whitespace().skip_while(|w| !["struct", "enum", "trait"].contains(w)).skip(1);
             let Some(word) = words.next() else { continue };
             let name: String = word.chars().take_while(|c| c.is_alphanumeric()).collect();
-            let role = ["Manager", "Service", "Helper", "Util", "Utils", "Impl"].into_iter().find(|r| name.ends_with(r));
+            let role =
+                ["Manager", "Service", "Helper", "Util", "Utils", "Impl"].into_iter().find(|r| name.ends_with(r));
             assert_eq!(role, None, "{}: {name}", file.display());
         }
     }
