@@ -1,6 +1,7 @@
 //! The heart: renews the lease beside the loop, so that a busy loop never loses it.
 
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use firesteel_model::SessionChange;
@@ -10,6 +11,23 @@ use firesteel_model::lease::Beat;
 use super::Shared;
 use crate::counters::Counters;
 use crate::ports::{Clock, Store, StoreError};
+
+/// Beats on a thread of its own, with a runtime of its own. The thread ends when the lease is lost or given up.
+///
+/// # Errors
+/// The thread or its runtime could not be made.
+pub fn on_its_own_thread(
+    session: SessionId,
+    shared: Arc<Shared>,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    counters: Counters,
+    patience: Duration,
+) -> std::io::Result<JoinHandle<()>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let body = move || runtime.block_on(beat(session, shared, store, clock, counters, patience));
+    std::thread::Builder::new().name("heart".into()).spawn(body)
+}
 
 /// Beats until the lease is lost or given up. `store` should be a connection of its own; an answer that takes longer than
 /// `patience` counts as none.

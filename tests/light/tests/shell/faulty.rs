@@ -1,0 +1,121 @@
+//! A store in memory that answers late, not at all, or after doing what it says it did not do.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use firesteel_model::Version;
+use firesteel_session::ports::StoreError;
+use firesteel_store::Memory;
+use firesteel_store::documents::{Documents, Found, Index, Key, Op, Opened, Search};
+
+/// What happens to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It is done.
+    None,
+    /// It is not done, and says so.
+    Refuse,
+    /// It is done, and its answer is lost.
+    LoseAnswer,
+    /// It is lost, and nobody knows.
+    LoseRequest,
+    /// A search that finds nothing of the newest writes.
+    Stale,
+}
+
+/// Decides the fault of each request: its kind (`get`, `bulk`, `search`) and the ids that it names.
+pub type Plan = Box<dyn FnMut(&'static str, &[String]) -> (Duration, Fault) + Send>;
+
+/// One connection to the shared memory, with faults of its own.
+#[derive(Clone)]
+pub struct Faulty {
+    memory: Memory,
+    plan: Arc<Mutex<Plan>>,
+    log: Arc<Mutex<VecDeque<&'static str>>>,
+    stale: Arc<Mutex<Option<Vec<Found>>>>,
+}
+
+impl Faulty {
+    pub fn new(memory: Memory, plan: Plan) -> Faulty {
+        Faulty { memory, plan: Arc::new(Mutex::new(plan)), log: Arc::default(), stale: Arc::default() }
+    }
+
+    /// The requests since the last call.
+    pub fn requests(&self) -> Vec<&'static str> {
+        self.log.lock().unwrap().drain(..).collect()
+    }
+
+    async fn fault(&self, kind: &'static str, ids: &[String]) -> Fault {
+        let (delay, fault) = (self.plan.lock().unwrap())(kind, ids);
+        self.log.lock().unwrap().push_back(kind);
+        if delay > Duration::ZERO {
+            tokio::time::sleep(delay).await;
+        }
+        fault
+    }
+}
+
+fn away() -> StoreError {
+    StoreError::Unavailable("away".into())
+}
+
+#[async_trait]
+impl Documents for Faulty {
+    async fn open(&self, index: Index, create: bool) -> Result<Opened, StoreError> {
+        self.memory.open(index, create).await
+    }
+
+    async fn get(&self, keys: &[Key], sources: bool) -> Result<Vec<Option<Found>>, StoreError> {
+        let ids: Vec<String> = keys.iter().map(|k| k.id.clone()).collect();
+        match self.fault("get", &ids).await {
+            Fault::None | Fault::Stale => self.memory.get(keys, sources).await,
+            _ => Err(away()),
+        }
+    }
+
+    async fn bulk(&self, ops: Vec<Op>, refresh: bool) -> Result<Vec<Result<Version, StoreError>>, StoreError> {
+        let ids: Vec<String> = ops
+            .iter()
+            .map(|op| match op {
+                Op::Create { key, .. } | Op::Update { key, .. } | Op::Delete { key, .. } => key.id.clone(),
+            })
+            .collect();
+        match self.fault("bulk", &ids).await {
+            Fault::None | Fault::Stale => self.memory.bulk(ops, refresh).await,
+            Fault::Refuse => Err(away()),
+            Fault::LoseRequest => Err(StoreError::Unknown("lost".into())),
+            Fault::LoseAnswer => {
+                self.memory.bulk(ops, refresh).await?;
+                Err(StoreError::Unknown("lost".into()))
+            }
+        }
+    }
+
+    async fn refresh(&self, index: Index) -> Result<(), StoreError> {
+        self.memory.refresh(index).await
+    }
+
+    async fn search(&self, search: &Search) -> Result<Vec<Found>, StoreError> {
+        let fault = self.fault("search", &[]).await;
+        let last = self.stale.lock().unwrap().clone();
+        match (fault, last) {
+            (Fault::Stale, Some(found)) => Ok(found),
+            (Fault::None | Fault::Stale, _) => {
+                let found = self.memory.search(search).await?;
+                *self.stale.lock().unwrap() = Some(found.clone());
+                Ok(found)
+            }
+            _ => Err(away()),
+        }
+    }
+
+    async fn measure(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn now(&self) -> u64 {
+        self.memory.now()
+    }
+}

@@ -1,0 +1,8 @@
+//! The loop itself, on a paused clock, over a store in memory that fails when told to, and an engine that does what its statements say.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests: a failure is the message; the clock is tokio's paused one")]
+
+mod engine;
+mod faulty;
+mod seeds;
+mod stories;
+mod world;
