@@ -1,6 +1,5 @@
 """The program under measurement: a `firesteel run`, and the memory of it and its workers."""
 
-import os
 import pathlib
 import signal
 import subprocess
