@@ -7,9 +7,10 @@ pub mod heart;
 mod perform;
 mod work;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use firesteel_model::Millis;
+use firesteel_model::{Millis, StatementState};
 use firesteel_model::lease::Lease;
 use firesteel_model::policy::Policy;
 use firesteel_model::runner::{Action, Exit, Identity, Input, Note, Runner};
@@ -83,7 +84,7 @@ impl std::fmt::Debug for Shared {
 /// Serves the session until the runner is to leave. Each message on `stop` is a request to stop: the second means at once.
 /// The heart must run beside it: [`heart::beat`] with the same `shared`.
 pub async fn run(job: Job, shared: Arc<Shared>, mut stop: mpsc::UnboundedReceiver<()>) -> Exit {
-    let mut shell = Shell { job, shared, pending: FuturesUnordered::new(), journal: Journal::default(), work: Work::default(), exit: None };
+    let mut shell = Shell { job, shared, pending: FuturesUnordered::new(), journal: Journal::default(), work: Work::default(), prepared: Arc::default(), exit: None };
     shell.step(Input::Start);
     let mut may_stop = true;
     loop {
@@ -91,7 +92,7 @@ pub async fn run(job: Job, shared: Arc<Shared>, mut stop: mpsc::UnboundedReceive
             shell.shared.stepped.notify_one();
             shell.work.clear();
             shell.job.engine.close().await;
-            return exit;
+            return shell.told(exit).await;
         }
         let wake = shell.shared.runner().wake();
         let clock = Arc::clone(&shell.job.clock);
@@ -124,10 +125,21 @@ struct Shell {
     pending: FuturesUnordered<BoxFuture<'static, Input>>,
     journal: Journal,
     work: Work,
+    /// The indices were found to be there.
+    prepared: Arc<AtomicBool>,
     exit: Option<Exit>,
 }
 
 impl Shell {
+    /// A batch job's exit code is what became of its statement, whoever ran it.
+    async fn told(&self, exit: Exit) -> Exit {
+        let Some(id) = &self.job.me.batch else { return exit };
+        match self.job.store.statement(id).await {
+            Ok(Some(statement)) => Exit { code: u8::from(statement.value.state != StatementState::Success), ..exit },
+            _ => Exit { code: 1, ..exit },
+        }
+    }
+
     fn step(&mut self, input: Input) {
         let now = self.job.clock.now();
         let actions = self.shared.runner().step(input, now);
@@ -158,7 +170,7 @@ impl Shell {
                 let progress = self.work.progress(self.job.clock.now());
                 self.pending.push(perform::look(self.job.clone(), id, progress));
             }
-            store => self.pending.extend(perform::store(&self.job, store, self.work.run_millis())),
+            store => self.pending.extend(perform::store(&self.job, store, self.work.run_millis(), &self.prepared)),
         }
     }
 

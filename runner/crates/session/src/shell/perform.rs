@@ -1,5 +1,8 @@
 //! Each action as a future that ends with its input.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use firesteel_model::runner::{Action, Beside, Input, StageTrouble, Trouble, Verdict, Watched};
 use firesteel_model::statement::{Event, next};
 use firesteel_model::{Attempt, Code, Expect, Failure, Stage, Statement, StatementId, StatementState, Stored, Version};
@@ -8,7 +11,7 @@ use futures::future::BoxFuture;
 
 use super::Job;
 use super::work::Ready;
-use crate::ports::{Companion, Marker, Open, Outcome, Progress, StageError, StoreError};
+use crate::ports::{Companion, Marker, Open, Outcome, Prepared, Progress, StageError, StoreError};
 
 /// How many statements a search brings.
 const HITS: usize = 200;
@@ -66,18 +69,20 @@ fn decided(statement: &Statement, verdict: Verdict, timeout_state: bool) -> Resu
 }
 
 /// The future of an action that only asks the store.
-pub(super) fn store(job: &Job, action: Action, run_millis: u64) -> Option<BoxFuture<'static, Input>> {
-    let job = job.clone();
+pub(super) fn store(job: &Job, action: Action, run_millis: u64, prepared: &Arc<AtomicBool>) -> Option<BoxFuture<'static, Input>> {
+    let (job, prepared) = (job.clone(), Arc::clone(prepared));
     Some(match action {
         Action::ReadSession => async move {
             // The indices come first: without a launcher they are made, with one the request index is waited for.
-            let ready = job.store.prepare(job.me.job.is_none()).await;
-            match ready {
-                Err(StoreError::Refused(why)) => Input::Fatal(why),
-                Err(error) => Input::Session(hear(&job, "prepare", Err(error))),
-                Ok(crate::ports::Prepared::NotYet) => Input::Session(Ok(None)),
-                Ok(crate::ports::Prepared::Ready) => Input::Session(hear(&job, "read the session", job.store.session(&job.me.session).await)),
+            if !prepared.load(Ordering::Relaxed) {
+                match job.store.prepare(job.me.job.is_none()).await {
+                    Err(StoreError::Refused(why)) => return Input::Fatal(why),
+                    Err(error) => return Input::Session(hear(&job, "prepare", Err(error))),
+                    Ok(Prepared::NotYet) => return Input::Session(Ok(None)),
+                    Ok(Prepared::Ready) => prepared.store(true, Ordering::Relaxed),
+                }
             }
+            Input::Session(hear(&job, "read the session", job.store.session(&job.me.session).await))
         }
         .boxed(),
         Action::CreateSession(session) => async move {
@@ -214,7 +219,7 @@ pub(super) fn look(job: Job, id: StatementId, progress: Option<Progress>) -> Box
 }
 
 /// Stages what the work left ready.
-pub(super) fn stage(job: Job, statement: Box<Statement>, attempt: Attempt, ready: Option<std::sync::Arc<Ready>>) -> BoxFuture<'static, Input> {
+pub(super) fn stage(job: Job, statement: Box<Statement>, attempt: Attempt, ready: Option<Arc<Ready>>) -> BoxFuture<'static, Input> {
     async move {
         let Some(ready) = ready else {
             let failure = Failure::new(Code::Internal, Stage::Result, "there is no result to stage");
