@@ -92,7 +92,7 @@ pub async fn run(job: Job, shared: Arc<Shared>, mut stop: mpsc::UnboundedReceive
             shell.shared.stepped.notify_one();
             shell.work.clear();
             shell.job.engine.close().await;
-            return shell.told(exit).await;
+            return told(&shell.job.clone(), exit).await;
         }
         let wake = shell.shared.runner().wake();
         let clock = Arc::clone(&shell.job.clock);
@@ -108,6 +108,15 @@ pub async fn run(job: Job, shared: Arc<Shared>, mut stop: mpsc::UnboundedReceive
             input = shell.work.next() => input,
         };
         shell.step(input);
+    }
+}
+
+/// A batch job's exit code is what became of its statement, whoever ran it.
+async fn told(job: &Job, exit: Exit) -> Exit {
+    let Some(id) = &job.me.batch else { return exit };
+    match job.store.statement(id).await {
+        Ok(Some(statement)) => Exit { code: u8::from(statement.value.state != StatementState::Success), ..exit },
+        _ => Exit { code: 1, ..exit },
     }
 }
 
@@ -131,16 +140,10 @@ struct Shell {
 }
 
 impl Shell {
-    /// A batch job's exit code is what became of its statement, whoever ran it.
-    async fn told(&self, exit: Exit) -> Exit {
-        let Some(id) = &self.job.me.batch else { return exit };
-        match self.job.store.statement(id).await {
-            Ok(Some(statement)) => Exit { code: u8::from(statement.value.state != StatementState::Success), ..exit },
-            _ => Exit { code: 1, ..exit },
-        }
-    }
-
     fn step(&mut self, input: Input) {
+        if let Input::Fatal(why) = &input {
+            tracing::error!(session = %self.job.me.session, why, "the store cannot be used");
+        }
         let now = self.job.clock.now();
         let actions = self.shared.runner().step(input, now);
         for action in actions {
