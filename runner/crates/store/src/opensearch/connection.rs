@@ -1,5 +1,6 @@
 //! Sends requests, and sends them again when that helps and does no harm.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -34,12 +35,18 @@ pub struct Request {
 }
 
 /// A connection that is made at the first request.
-#[derive(Debug)]
 pub struct Connection {
     options: OpenSearchOptions,
     transport: OnceCell<Transport>,
     requests: AtomicU64,
     random: Mutex<u64>,
+}
+
+impl fmt::Debug for Connection {
+    /// Without the transport, whose own form shows the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Connection").field(&self.options).finish()
+    }
 }
 
 impl Connection {
