@@ -1,0 +1,34 @@
+//! What this program takes from its surroundings: randomness, names of folders and of the user.
+
+use std::path::PathBuf;
+
+use directories::ProjectDirs;
+
+/// Thirty-two hexadecimal digits that nobody else has.
+///
+/// # Panics
+/// The operating system has no randomness, without which no id is safe.
+#[must_use]
+pub fn unique() -> String {
+    let number = getrandom::u64().and_then(|a| getrandom::u64().map(|b| (u128::from(a) << 64) | u128::from(b)));
+    format!("{:032x}", number.expect("the operating system must have randomness"))
+}
+
+/// The user's folder for Firesteel's data.
+#[must_use]
+pub fn data_folder() -> PathBuf {
+    ProjectDirs::from("", "", "firesteel")
+        .map_or_else(|| std::env::temp_dir().join("firesteel"), |dirs| dirs.data_dir().to_owned())
+}
+
+/// Who runs the program, for the record of who submitted a statement.
+#[must_use]
+pub fn user() -> Option<String> {
+    std::env::var("USER").ok().filter(|user| !user.is_empty() && user.len() <= 256)
+}
+
+/// A variable of the environment that a launcher sets.
+#[must_use]
+pub fn launcher(variable: &str) -> Option<String> {
+    std::env::var(variable).ok().filter(|value| !value.is_empty())
+}
