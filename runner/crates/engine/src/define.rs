@@ -1,0 +1,282 @@
+//! Statements that define: what they change, and the journal's entries that do it again.
+
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::ViewTable;
+use datafusion::logical_expr::{DdlStatement, Expr, LogicalPlan, LogicalPlanBuilder, TableType};
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{self, ObjectType};
+use firesteel_model::{Code, Failure, Stage};
+use serde::{Deserialize, Serialize};
+
+use crate::allow;
+use crate::dialect::Text;
+use crate::knobs;
+use crate::names;
+use crate::query::Running;
+use crate::session::{Session, parts};
+use crate::show;
+use crate::tables::Defined;
+
+/// The entries' format. One of another version is not replayed.
+const VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    v: u32,
+    text: String,
+}
+
+/// The entry of a statement.
+pub fn entry(text: &str) -> String {
+    serde_json::json!(Entry { v: VERSION, text: text.to_owned() }).to_string()
+}
+
+/// Does again what an entry says; what cannot be made leaves the reason under its name.
+pub async fn replay(session: &Session, entry: &str) {
+    let Ok(Entry { v: VERSION, text }) = serde_json::from_str::<Entry>(entry) else { return };
+    let outcome = match session.plan("sql", &text).await {
+        Ok(planned) => session.run(planned).await.map(|_| ()),
+        Err(failure) => Err(failure),
+    };
+    if let Err(failure) = outcome
+        && let Some(name) = made(session, &text)
+    {
+        session.catalog.tables.define(&name, Defined::Broken(failure.message));
+    }
+}
+
+/// The name of what a statement makes.
+fn made(session: &Session, text: &str) -> Option<String> {
+    match Text::read(text, session.limits).ok()?.parse(session.limits).ok()? {
+        Statement::CreateExternalTable(table) => parts(&table.name).pop(),
+        Statement::Statement(s) => match *s {
+            ast::Statement::CreateView(view) => parts(&view.name).pop(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A define that was planned.
+pub enum Define {
+    /// Settings, by DataFusion's keys; None: as at the start.
+    Settings(Vec<(&'static str, Option<String>)>, Option<[String; 2]>),
+    /// There is one schema, so its only effect is that it exists.
+    Use,
+    /// A view or an external table.
+    Table { name: String, table: Arc<dyn TableProvider> },
+    /// It is there already, or is not there, and that is fine.
+    Nothing,
+    /// Takes definitions back.
+    Drop(Vec<String>),
+    /// A prepared statement, or the end of one.
+    Prepared(Box<LogicalPlan>),
+}
+
+fn failed(code: Code, text: String) -> Failure {
+    Failure::new(code, Stage::Plan, text)
+}
+
+impl Define {
+    /// `SET`.
+    pub fn set(session: &Session, written: &str, value: &str) -> Result<Define, Failure> {
+        let key = knobs::key(written)?;
+        let set = knobs::value(written, key, value)?;
+        // Tried on a copy, so that a bad value fails the plan.
+        session.ctx.copied_config().options_mut().set(key, &set).map_err(|e| session.failed(&e))?;
+        Ok(Define::Settings(vec![(key, Some(set))], Some([written.to_owned(), value.to_owned()])))
+    }
+
+    /// `RESET`.
+    pub fn reset(written: Option<&str>) -> Result<Define, Failure> {
+        let keys = match written {
+            Some(written) => vec![(knobs::key(written)?, None)],
+            None => knobs::keys().map(|key| (key, None)).collect(),
+        };
+        Ok(Define::Settings(keys, None))
+    }
+
+    /// What a parsed statement defines; None if it does not.
+    ///
+    /// # Errors
+    /// It cannot be done.
+    pub async fn of(session: &Session, text: &Text, typed: &Statement) -> Result<Option<Define>, Failure> {
+        match typed {
+            Statement::CreateExternalTable(table) => external(session, table).await.map(Some),
+            Statement::Statement(inner) => match inner.as_ref() {
+                ast::Statement::CreateView(view) => create_view(session, text, typed, view).await.map(Some),
+                ast::Statement::Drop { object_type, if_exists, names, .. } => drop(session, *object_type, *if_exists, names).map(Some),
+                ast::Statement::Prepare { .. } => {
+                    let mut statement = session.spelled(text, typed).await?;
+                    names::name(&mut statement);
+                    let plan = session.to_plan(statement).await?;
+                    if let LogicalPlan::Statement(datafusion::logical_expr::Statement::Prepare(prepare)) = &plan {
+                        allow::plan(&prepare.input, session.limits)?;
+                    }
+                    Ok(Some(Define::Prepared(Box::new(plan))))
+                }
+                ast::Statement::Deallocate { .. } => {
+                    let plan = session.to_plan(text.spelled(&Default::default()).parse(session.limits)?).await?;
+                    Ok(Some(Define::Prepared(Box::new(plan))))
+                }
+                _ => Ok(None),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    /// Does it.
+    ///
+    /// # Errors
+    /// Nothing has changed then.
+    pub async fn apply(self, session: &Session) -> Result<Running, Failure> {
+        match self {
+            Define::Settings(settings, shown) => {
+                let start = session.defaults();
+                for (key, value) in settings {
+                    let value = value.or_else(|| start.iter().find(|(k, _)| *k == key).and_then(|(_, v)| v.clone()));
+                    session.set(key, value.as_deref()).await.map_err(|e| session.failed(&e))?;
+                }
+                if let Some([key, value]) = shown {
+                    let rows = show::text_batch(&["key", "value"], [vec![key, value]]);
+                    return Ok(Running::one(rows));
+                }
+            }
+            Define::Use | Define::Nothing => {}
+            Define::Table { name, table } => session.catalog.tables.define(&name, Defined::Table(table)),
+            Define::Drop(names) => names.iter().for_each(|name| {
+                session.catalog.tables.undefine(name);
+            }),
+            Define::Prepared(plan) => {
+                session.ctx.execute_logical_plan(*plan).await.map_err(|e| session.failed(&e))?;
+            }
+        }
+        Ok(Running::nothing())
+    }
+}
+
+/// The last part of a name whose place exists.
+fn placed(session: &Session, name: &ast::ObjectName) -> Result<String, Failure> {
+    let mut parts = parts(name);
+    let last = parts.pop().unwrap_or_default();
+    show::within(session, &parts)?;
+    if last.is_empty() || last.contains(['/', '\\', '\u{1}']) {
+        return Err(failed(Code::Refused, format!("`{last}` cannot be a name; names hold no slashes")));
+    }
+    Ok(last)
+}
+
+fn exists(session: &Session, name: &str) -> bool {
+    session.catalog.tables.defined(name).is_some() || session.catalog.tables.file(name).is_some()
+}
+
+async fn create_view(session: &Session, text: &Text, typed: &Statement, view: &ast::CreateView) -> Result<Define, Failure> {
+    let name = placed(session, &view.name)?;
+    if view.or_replace && view.if_not_exists {
+        return Err(failed(Code::Syntax, "OR REPLACE and IF NOT EXISTS exclude each other".into()));
+    }
+    if exists(session, &name) && !view.or_replace {
+        if view.if_not_exists {
+            return Ok(Define::Nothing);
+        }
+        return Err(failed(Code::Analysis, format!("`{name}` exists; write CREATE OR REPLACE VIEW, or use another name")));
+    }
+    let mut statement = session.spelled(text, typed).await?;
+    names::name(&mut statement);
+    if let Statement::Statement(inner) = &mut statement
+        && let ast::Statement::CreateView(view) = inner.as_mut()
+    {
+        // All views are the session's own, so the word adds nothing.
+        view.temporary = false;
+        view.if_not_exists = false;
+    }
+    let LogicalPlan::Ddl(DdlStatement::CreateView(create)) = session.to_plan(statement).await? else {
+        return Err(failed(Code::Internal, "the view's plan is none".into()));
+    };
+    allow::plan(&create.input, session.limits)?;
+    if mentions(&create.input, &name) && session.catalog.tables.defined(&name).is_some() {
+        return Err(failed(Code::Analysis, format!("the view `{name}` cannot be made of itself")));
+    }
+    let plan = Arc::unwrap_or_clone(create.input);
+    let columns = plan.schema().columns();
+    let mut seen = std::collections::HashSet::new();
+    if let Some(twice) = columns.iter().map(|c| names::shown(&c.name)).find(|n| !seen.insert(n.to_lowercase())) {
+        return Err(failed(Code::Analysis, format!("the view `{name}` would have the column `{twice}` twice; give one of them another name")));
+    }
+    let shown = columns.into_iter().map(|c| {
+        let name = names::shown(&c.name).to_owned();
+        Expr::Column(c).alias(name)
+    });
+    let plan = LogicalPlanBuilder::from(plan).project(shown).and_then(|b| b.build()).map_err(|e| session.failed(&e))?;
+    Ok(Define::Table { name, table: Arc::new(ViewTable::new(plan, create.definition)) })
+}
+
+fn mentions(plan: &LogicalPlan, name: &str) -> bool {
+    let mut found = false;
+    let _ = plan.apply_with_subqueries(|node| {
+        found |= matches!(node, LogicalPlan::TableScan(scan) if scan.table_name.table().eq_ignore_ascii_case(name));
+        Ok(TreeNodeRecursion::Continue)
+    });
+    found
+}
+
+fn drop(session: &Session, kind: ObjectType, if_exists: bool, names: &[ast::ObjectName]) -> Result<Define, Failure> {
+    let tables = &session.catalog.tables;
+    let mut found = Vec::new();
+    for name in names {
+        let name = placed(session, name)?;
+        let view = match tables.defined(&name) {
+            Some(Defined::Table(table)) => Some(table.table_type() == TableType::View),
+            Some(Defined::Broken(_)) => Some(kind == ObjectType::View),
+            None => None,
+        };
+        match view {
+            Some(view) if view == (kind == ObjectType::View) => found.push(name),
+            Some(true) => return Err(failed(Code::Analysis, format!("`{name}` is a view; write DROP VIEW"))),
+            Some(false) => return Err(failed(Code::Analysis, format!("`{name}` is a table; write DROP TABLE"))),
+            None if tables.file(&name).is_some() => {
+                return Err(failed(Code::Refused, format!("`{name}` is a file of the data folder, which statements do not remove")));
+            }
+            None if if_exists => {}
+            None => {
+                let what = if kind == ObjectType::View { "view" } else { "table" };
+                return Err(failed(Code::Analysis, crate::failures::no_such(what, &name, &tables.defined_names())));
+            }
+        }
+    }
+    Ok(if found.is_empty() { Define::Nothing } else { Define::Drop(found) })
+}
+
+async fn external(session: &Session, table: &datafusion::sql::parser::CreateExternalTable) -> Result<Define, Failure> {
+    let name = placed(session, &table.name)?;
+    if exists(session, &name) && !table.or_replace {
+        if table.if_not_exists {
+            return Ok(Define::Nothing);
+        }
+        return Err(failed(Code::Analysis, format!("`{name}` exists; write CREATE OR REPLACE EXTERNAL TABLE, or use another name")));
+    }
+    if table.unbounded {
+        return Err(failed(Code::Refused, "an UNBOUNDED table is not allowed here; leave the word out".into()));
+    }
+    if let Some((key, _)) = table.options.iter().find(|(key, _)| !key.to_lowercase().starts_with("format.")) {
+        return Err(failed(Code::Refused, format!("the option `{key}` is not allowed here; allowed are those that begin with `format.`")));
+    }
+    let mut table = table.clone();
+    table.temporary = false;
+    table.locations = table.locations.iter().map(|l| session.reach.location(l).map(|url| url.to_string())).collect::<Result<_, _>>()?;
+    let plan = session.to_plan(Statement::CreateExternalTable(table)).await?;
+    let LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) = plan else {
+        return Err(failed(Code::Internal, "the table's plan is none".into()));
+    };
+    let state = session.ctx.state();
+    let file_type = create.file_type.to_uppercase();
+    let factory = state.table_factories().get(&file_type).ok_or_else(|| {
+        failed(Code::Analysis, format!("there is no format `{}`; there is CSV, JSON, PARQUET, ARROW", create.file_type))
+    })?;
+    let table = factory.create(&state, &create).await.map_err(|e| session.failed(&e))?;
+    Ok(Define::Table { name, table })
+}

@@ -1,0 +1,182 @@
+//! The engine inside this very process: for tests and for embedding. It can be asked to stop, not made to.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use firesteel_model::{Code, Failure, Kind, Stage};
+use firesteel_session::journal::{Entry, Journal};
+use firesteel_session::ports::{Engine, EngineError, Output, Plan, Progress, Request};
+use futures::stream::{self, StreamExt};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+
+use crate::query::Running;
+use crate::session::{Planned, Session};
+use crate::settings::Settings;
+
+/// An [`Engine`] for one session without a process of its own.
+pub struct InProcess {
+    settings: Settings,
+    runtime: Option<Runtime>,
+    open: Mutex<Option<Open>>,
+}
+
+#[derive(Clone)]
+struct Open {
+    session: Arc<Session>,
+    generation: u64,
+    applied: Arc<tokio::sync::Mutex<Vec<Entry>>>,
+}
+
+impl InProcess {
+    /// An engine with these settings; of those that concern processes, none has a meaning here.
+    ///
+    /// # Errors
+    /// Threads cannot be started, or a data folder or store cannot be used.
+    pub fn new(settings: Settings) -> Result<InProcess, EngineError> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(settings.query_threads())
+            .thread_stack_size(usize::try_from(settings.stack).unwrap_or(usize::MAX))
+            .thread_name("query")
+            .enable_all()
+            .build()
+            .map_err(|e| Failure::new(Code::Internal, Stage::Accept, format!("threads cannot be started: {e}")))?;
+        let engine = InProcess { settings, runtime: Some(runtime), open: Mutex::default() };
+        engine.open(0)?;
+        Ok(engine)
+    }
+
+    /// The session of the last statement, to run queries on its DataFusion context without the loop.
+    ///
+    /// # Errors
+    /// As [`InProcess::new`].
+    pub fn session(&self) -> Result<Arc<Session>, EngineError> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Ok(match open {
+            Some(open) => open.session,
+            None => self.open(0)?.session,
+        })
+    }
+
+    /// The threads that queries run on.
+    pub fn handle(&self) -> &Handle {
+        self.runtime.as_ref().expect("only dropping takes it").handle()
+    }
+
+    fn open(&self, generation: u64) -> Result<Open, EngineError> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = open.as_ref()
+            && open.generation == generation
+        {
+            return Ok(open.clone());
+        }
+        let session = Session::open(&self.settings, self.settings.spill_dir.clone())?;
+        Ok(open.insert(Open { session: Arc::new(session), generation, applied: Arc::default() }).clone())
+    }
+}
+
+impl Drop for InProcess {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Stops a task that is no longer wanted.
+struct Stop(AbortHandle);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+#[async_trait]
+impl Engine for InProcess {
+    async fn plan(&self, journal: &Journal, request: &Request) -> Result<Box<dyn Plan>, EngineError> {
+        let mut open = self.open(journal.generation())?;
+        if !journal.entries().starts_with(&open.applied.lock().await) {
+            self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
+            open = self.open(journal.generation())?;
+        }
+        let (journal, request, session) = (journal.clone(), request.clone(), Arc::clone(&open.session));
+        let applied = Arc::clone(&open.applied);
+        let work = self.handle().spawn(async move {
+            let mut done = applied.lock().await;
+            for entry in &journal.entries()[done.len()..] {
+                session.replay(&entry.0).await;
+            }
+            *done = journal.entries().to_vec();
+            session.plan(&request.lang, &request.text.0).await
+        });
+        let stop = Stop(work.abort_handle());
+        let planned = work.await.map_err(|_| panicked())??;
+        std::mem::forget(stop);
+        Ok(Box::new(Waiting { planned, open, handle: self.handle().clone() }))
+    }
+
+    async fn close(&self) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+fn panicked() -> EngineError {
+    Failure::new(Code::Internal, Stage::Execute, "the statement met a fault of the engine (a panic)").into()
+}
+
+struct Waiting {
+    planned: Planned,
+    open: Open,
+    handle: Handle,
+}
+
+#[async_trait]
+impl Plan for Waiting {
+    fn kind(&self) -> Kind {
+        self.planned.kind
+    }
+
+    fn entry(&self) -> Option<Entry> {
+        self.planned.entry.clone().map(Entry)
+    }
+
+    async fn run(self: Box<Self>) -> Result<Output, EngineError> {
+        let Waiting { planned, open, handle } = *self;
+        let entry = planned.entry.clone().map(Entry);
+        let session = Arc::clone(&open.session);
+        let work = handle.spawn(async move { session.run(planned).await });
+        let stop = Stop(work.abort_handle());
+        let Running { schema, mut batches, reads } = work.await.map_err(|_| panicked())??;
+        drop(stop);
+        if let Some(entry) = entry {
+            open.applied.lock().await.push(entry);
+        }
+        let (send, receive) = mpsc::channel(2);
+        let (progress, seen) = watch::channel(Progress::default());
+        let work = handle.spawn(async move {
+            while let Some(batch) = batches.next().await {
+                let (rows, bytes) = reads.now();
+                progress.send_replace(Progress { rows, bytes, elapsed_millis: 0 });
+                if send.send(batch).await.is_err() {
+                    return;
+                }
+            }
+            let (rows, bytes) = reads.now();
+            progress.send_replace(Progress { rows, bytes, elapsed_millis: 0 });
+        });
+        let stop = Stop(work.abort_handle());
+        let rows = stream::unfold((receive, Some(work), stop), |(mut receive, work, stop)| async move {
+            match receive.recv().await {
+                Some(batch) => Some((batch.map_err(EngineError::from), (receive, work, stop))),
+                // A panic ends the rows without an end: that is no result.
+                None => match work?.await {
+                    Ok(()) => None,
+                    Err(_) => Some((Err(panicked()), (receive, None, stop))),
+                },
+            }
+        });
+        Ok(Output { schema, batches: rows.boxed(), progress: seen })
+    }
+}

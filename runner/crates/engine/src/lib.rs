@@ -1,0 +1,45 @@
+//! DataFusion behind the port [`Engine`](firesteel_session::ports::Engine): in worker processes, or in this one.
+//!
+//! The binary makes a [`Workers`] from [`Settings`] and calls [`worker::main`] for its hidden command `worker`:
+//!
+//! ```no_run
+//! use firesteel_engine::{Settings, Workers};
+//! // In `firesteel worker`, before anything else (no arguments, no runtime, no log):
+//! //     return firesteel_engine::worker::main();
+//! let settings = Settings { catalog: "mys3".into(), data: vec!["data".into()], ..Settings::default() };
+//! let engine = Workers::new(settings); // starts nothing; `engine.warm().await` starts a worker ahead of the first statement
+//! ```
+//!
+//! Read in this order: [`settings`]; [`session`], what happens to a statement (`dialect`, `command`, `allow`, `define`,
+//! `names`); `tables` and `reach`, what may be read; [`worker`] and [`workers`], the two ends of the socket, with
+//! `process` and `wire` between them.
+
+mod allow;
+mod catalog;
+mod command;
+mod cooperate;
+mod define;
+mod dialect;
+mod failures;
+mod files;
+pub mod in_process;
+mod knobs;
+mod names;
+mod operators;
+mod process;
+mod query;
+mod reach;
+mod sandbox;
+pub mod session;
+pub mod settings;
+mod show;
+mod spark_types;
+mod spill;
+mod tables;
+mod wire;
+pub mod worker;
+pub mod workers;
+
+pub use in_process::InProcess;
+pub use settings::{Secret, Settings, StoreAccess};
+pub use workers::Workers;

@@ -1,0 +1,43 @@
+//! What a worker gives up before it reads anything of a user's: new privileges, core dumps, and files that are not listed.
+
+use std::path::{Path, PathBuf};
+
+use landlock::{ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, path_beneath_rules};
+
+use crate::settings::Settings;
+
+/// What the machine needs to tell this process about itself.
+const OF_THE_SYSTEM: &[&str] = &["/proc/self", "/sys/fs/cgroup", "/sys/devices/system/cpu", "/usr/share/zoneinfo", "/etc/localtime", "/dev/null", "/dev/urandom"];
+/// What name resolution and TLS read; only with stores on the network.
+const OF_THE_NETWORK: &[&str] = &["/etc", "/run/systemd/resolve", "/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/share", "/usr/local/share"];
+
+/// Gives up what this platform offers to give up; what it does not offer is not missed. Before any thread is started.
+/// Returns whether files are fenced in.
+pub fn enter(settings: &Settings, spill: &Path) -> bool {
+    let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+    let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
+    if !settings.low_privileges {
+        return false;
+    }
+    let _ = rustix::thread::set_no_new_privs(true);
+    fence(settings, spill).unwrap_or(false)
+}
+
+fn fence(settings: &Settings, spill: &Path) -> Result<bool, RulesetError> {
+    let abi = ABI::V5;
+    let network: &[&str] = if settings.stores.is_empty() { &[] } else { OF_THE_NETWORK };
+    let read = AccessFs::from_read(abi) & !AccessFs::Execute;
+    let mut paths: Vec<PathBuf> = OF_THE_SYSTEM.iter().chain(network).map(PathBuf::from).collect();
+    paths.extend(settings.data.iter().cloned());
+    if !settings.stores.is_empty() {
+        paths.extend(["SSL_CERT_FILE", "SSL_CERT_DIR"].iter().filter_map(std::env::var_os).map(PathBuf::from));
+    }
+    let status = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(abi))?
+        .create()?
+        .add_rules(path_beneath_rules(paths, read))?
+        .add_rules(path_beneath_rules([spill], (AccessFs::from_all(abi)) & !AccessFs::Execute))?
+        .restrict_self()?;
+    Ok(status.ruleset != RulesetStatus::NotEnforced)
+}

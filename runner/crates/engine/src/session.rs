@@ -1,0 +1,302 @@
+//! A session: DataFusion with Spark's dialect and functions, the tables of the data folders, and what was defined since.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use datafusion::catalog::{CatalogProviderList, SchemaProvider, TableProvider};
+use datafusion::common::TableReference;
+use datafusion::common::config::Dialect;
+use datafusion::dataframe::DataFrame;
+use datafusion::execution::context::SessionContext;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::execution::{SessionState, TaskContext};
+use datafusion::logical_expr::{LogicalPlan, ResetVariable, SetVariable};
+use datafusion::physical_plan::execute_stream;
+use datafusion::prelude::SessionConfig;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast;
+use firesteel_model::{Code, Failure, Kind, Stage};
+
+use crate::allow;
+use crate::catalog::{Catalog, SCHEMA};
+use crate::command;
+use crate::cooperate::CooperativeJoins;
+use crate::define::Define;
+use crate::dialect::{NESTING, Spellings, Text};
+use crate::failures::{self, Limits};
+use crate::knobs;
+use crate::names;
+use crate::operators::SparkOperators;
+use crate::query::{Reads, Running};
+use crate::reach::{Counting, Reach};
+use crate::settings::Settings;
+use crate::tables::Tables;
+
+/// The languages that an engine takes.
+const LANGUAGES: &[&str] = &["sql"];
+
+/// An open session.
+pub struct Session {
+    pub(crate) ctx: SessionContext,
+    pub(crate) catalog: Catalog,
+    pub(crate) reach: Arc<Reach>,
+    pub(crate) limits: Limits,
+    memory_pool: usize,
+    spill: Option<PathBuf>,
+    spill_limit: u64,
+    defaults: Vec<(&'static str, Option<String>)>,
+}
+
+/// A planned statement.
+pub struct Planned {
+    /// What it does.
+    pub kind: Kind,
+    /// Of a define: what the journal is to hold.
+    pub entry: Option<String>,
+    work: Work,
+}
+
+enum Work {
+    Query(Box<LogicalPlan>),
+    Define(Box<Define>),
+}
+
+impl Session {
+    /// Opens a session that spills into `spill`, if anywhere.
+    ///
+    /// # Errors
+    /// A data folder or a store of the settings cannot be used.
+    pub fn open(settings: &Settings, spill: Option<PathBuf>) -> Result<Session, Failure> {
+        let limits = Limits { memory_pool: settings.memory_pool, spill: settings.spill_limit };
+        let inner = |e| failures::failure(&e, Stage::Accept, limits);
+        let reach = Arc::new(Reach::new(settings)?);
+        let registry = Counting { reach: Arc::clone(&reach), bytes: Arc::default() };
+        let runtime = RuntimeEnvBuilder::new()
+            .with_object_store_registry(Arc::new(registry))
+            // A file that appears is seen by the next statement.
+            .with_object_list_cache_limit(0)
+            .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled))
+            .build_arc()
+            .map_err(inner)?;
+        let mut config = SessionConfig::new()
+            .with_information_schema(true)
+            .with_create_default_catalog_and_schema(false)
+            .with_default_catalog_and_schema(&settings.catalog, SCHEMA)
+            .with_target_partitions(settings.query_threads());
+        let options = config.options_mut();
+        options.sql_parser.dialect = Dialect::Spark;
+        // `Text::spelled` does it, as Spark does.
+        options.sql_parser.enable_ident_normalization = false;
+        options.sql_parser.parse_float_as_decimal = true;
+        options.sql_parser.default_null_ordering = "nulls_min".into();
+        options.sql_parser.recursion_limit = datafusion::common::config::ConfigNonZeroUsize::try_new(NESTING).map_err(inner)?;
+        options.optimizer.expand_views_at_output = true;
+        options.explain.analyze_level = datafusion::common::format::MetricType::Summary;
+        let reader = SessionStateBuilder::new().with_config(config.clone()).with_runtime_env(Arc::clone(&runtime)).build();
+        let catalog = Catalog { name: settings.catalog.clone(), tables: Arc::new(Tables::new(Arc::clone(reach.roots()), reader)) };
+        let mut builder = SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(runtime)
+            .with_catalog_list(Arc::new(catalog.clone()))
+            .with_default_features()
+            .with_physical_optimizer_rule(Arc::new(CooperativeJoins));
+        builder.scalar_functions().get_or_insert_default().extend(datafusion_spark::all_default_scalar_functions());
+        builder.aggregate_functions().get_or_insert_default().extend(datafusion_spark::all_default_aggregate_functions());
+        builder.window_functions().get_or_insert_default().extend(datafusion_spark::all_default_window_functions());
+        let planners = builder.expr_planners().get_or_insert_default();
+        planners.insert(0, Arc::new(datafusion_spark::planner::SparkFunctionPlanner));
+        planners.insert(0, Arc::new(SparkOperators));
+        let ctx = SessionContext::new_with_state(builder.build());
+        let values = ctx.copied_config().options().entries();
+        let defaults = knobs::keys().map(|key| (key, values.iter().find(|e| e.key == key).and_then(|e| e.value.clone()))).collect();
+        Ok(Session {
+            ctx,
+            catalog,
+            reach,
+            limits,
+            memory_pool: usize::try_from(settings.memory_pool).unwrap_or(usize::MAX),
+            spill,
+            spill_limit: settings.spill_limit,
+            defaults,
+        })
+    }
+
+    /// The settings that may be set, as they are at the start.
+    pub(crate) fn defaults(&self) -> &[(&'static str, Option<String>)] {
+        &self.defaults
+    }
+
+    /// Sets a setting, or gives it back DataFusion's own value.
+    pub(crate) async fn set(&self, key: &str, value: Option<&str>) -> datafusion::common::Result<()> {
+        let variable = key.to_owned();
+        let statement = match value {
+            Some(value) => datafusion::logical_expr::Statement::SetVariable(SetVariable { variable, value: value.to_owned() }),
+            None => datafusion::logical_expr::Statement::ResetVariable(ResetVariable { variable }),
+        };
+        self.ctx.execute_logical_plan(LogicalPlan::Statement(statement)).await.map(|_| ())
+    }
+
+    /// DataFusion's own context, to run a query without the loop.
+    pub fn context(&self) -> &SessionContext {
+        &self.ctx
+    }
+
+    /// Applies what a journal holds. What no longer applies is left out: the statement that needs it gets the reason.
+    pub async fn replay(&self, entry: &str) {
+        Box::pin(crate::define::replay(self, entry)).await;
+    }
+
+    /// Plans a statement; nothing has happened yet.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the statement.
+    pub async fn plan(&self, lang: &str, raw: &str) -> Result<Planned, Failure> {
+        language(lang)?;
+        let text = Text::read(raw, self.limits)?;
+        if let Some(command) = command::read(&text, raw)? {
+            return crate::show::plan(self, command, raw).await;
+        }
+        let typed = text.parse(self.limits)?;
+        allow::statement(&typed)?;
+        if let Some(define) = Define::of(self, &text, &typed).await? {
+            return Ok(self.define(define, raw));
+        }
+        let plan = self.query(&text, &typed).await?;
+        Ok(Planned::read(plan))
+    }
+
+    pub(crate) fn define(&self, define: Define, raw: &str) -> Planned {
+        Planned { kind: Kind::Define, entry: Some(crate::define::entry(raw)), work: Work::Define(Box::new(define)) }
+    }
+
+    /// The plan of a statement that reads, with Spark's names.
+    pub(crate) async fn query(&self, text: &Text, typed: &Statement) -> Result<LogicalPlan, Failure> {
+        let mut statement = self.spelled(text, typed).await?;
+        names::name(&mut statement);
+        let plan = self.to_plan(statement).await?;
+        let plan = match plan {
+            // Its plan was looked at when it was prepared; what it is made of now is looked at again.
+            execute @ LogicalPlan::Statement(datafusion::logical_expr::Statement::Execute(_)) => {
+                self.ctx.execute_logical_plan(execute).await.map_err(|e| self.failed(&e))?.into_unoptimized_plan()
+            }
+            plan => plan,
+        };
+        allow::plan(&plan, self.limits)?;
+        Ok(plan)
+    }
+
+    /// The statement again, its names in the spelling of the tables that it names.
+    pub(crate) async fn spelled(&self, text: &Text, typed: &Statement) -> Result<Statement, Failure> {
+        let state = self.ctx.state();
+        let mut known = Spellings::default();
+        for name in state.resolve_table_references(typed).map_err(|e| self.failed(&e))? {
+            if let Some(table) = self.table(&state, &name).await? {
+                table.schema().fields().iter().for_each(|f| known.add(f));
+            }
+        }
+        text.spelled(&known).parse(self.limits)
+    }
+
+    pub(crate) async fn to_plan(&self, statement: Statement) -> Result<LogicalPlan, Failure> {
+        self.ctx.state().statement_to_plan(statement).await.map_err(|e| self.failed(&e))
+    }
+
+    /// The table of a name. None: a function, or a part of the information schema.
+    ///
+    /// # Errors
+    /// There is no such table, or it may not be read.
+    async fn table(&self, state: &SessionState, name: &TableReference) -> Result<Option<Arc<dyn TableProvider>>, Failure> {
+        let table = name.table();
+        if table.contains(['/', '\\']) {
+            return Err(self.reach.refusal(table));
+        }
+        if name.schema().is_none() && state.table_functions().contains_key(&table.to_lowercase()) {
+            return Ok(None);
+        }
+        if name.schema().is_some_and(|s| s.eq_ignore_ascii_case("information_schema")) {
+            return Ok(None);
+        }
+        if let Some(catalog) = name.catalog()
+            && self.catalog.catalog(catalog).is_none()
+        {
+            return Err(Failure::new(Code::Analysis, Stage::Plan, failures::no_such("catalog", catalog, &self.catalog.catalog_names())));
+        }
+        if let Some(schema) = name.schema()
+            && !schema.eq_ignore_ascii_case(SCHEMA)
+        {
+            return Err(Failure::new(Code::Analysis, Stage::Plan, failures::no_such("database", schema, &[SCHEMA.to_owned()])));
+        }
+        match self.catalog.tables.table(table).await.map_err(|e| self.failed(&e))? {
+            Some(found) => Ok(Some(found)),
+            None => {
+                Err(Failure::new(Code::Analysis, Stage::Plan, failures::no_such("table", table, &self.catalog.tables.table_names())))
+            }
+        }
+    }
+
+    pub(crate) fn failed(&self, e: &datafusion::common::DataFusionError) -> Failure {
+        failures::failure(e, Stage::Plan, self.limits)
+    }
+
+    /// Runs a planned statement.
+    ///
+    /// # Errors
+    /// It could not begin.
+    pub async fn run(&self, planned: Planned) -> Result<Running, Failure> {
+        match planned.work {
+            Work::Query(plan) => self.start(*plan).await,
+            Work::Define(define) => define.apply(self).await,
+        }
+    }
+
+    async fn start(&self, plan: LogicalPlan) -> Result<Running, Failure> {
+        let state = self.ctx.state();
+        let physical = state.create_physical_plan(&plan).await.map_err(|e| self.failed(&e))?;
+        let bytes = Arc::new(AtomicU64::new(0));
+        let runtime = self.runtime(&state, &bytes).map_err(|e| self.failed(&e))?;
+        let task = Arc::new(TaskContext::from(&state).with_runtime(runtime));
+        let reads = Reads { plan: Some(Arc::clone(&physical)), bytes };
+        let stream = execute_stream(physical, task).map_err(|e| failures::failure(&e, Stage::Execute, self.limits))?;
+        Ok(Running::new(stream, reads, self.limits))
+    }
+
+    /// Each statement has a pool, a share of the spill folder and a count of its own.
+    fn runtime(&self, state: &SessionState, bytes: &Arc<AtomicU64>) -> datafusion::common::Result<Arc<RuntimeEnv>> {
+        let mut runtime = RuntimeEnv::clone(state.runtime_env());
+        runtime.memory_pool = Arc::new(FairSpillPool::new(self.memory_pool));
+        let mode = self.spill.clone().map_or(DiskManagerMode::Disabled, |dir| DiskManagerMode::Directories(vec![dir]));
+        let disk = DiskManagerBuilder::default().with_mode(mode).with_max_temp_directory_size(self.spill_limit).build()?;
+        runtime.disk_manager = Arc::new(disk);
+        runtime.object_store_registry = Arc::new(Counting { reach: Arc::clone(&self.reach), bytes: Arc::clone(bytes) });
+        Ok(Arc::new(runtime))
+    }
+
+    /// A plan that returns these rows.
+    pub(crate) fn rows(&self, batch: arrow_array::RecordBatch) -> Result<Planned, Failure> {
+        let frame: DataFrame = self.ctx.read_batch(batch).map_err(|e| self.failed(&e))?;
+        Ok(Planned::read(frame.into_unoptimized_plan()))
+    }
+}
+
+impl Planned {
+    pub(crate) fn read(plan: LogicalPlan) -> Planned {
+        Planned { kind: Kind::Read, entry: None, work: Work::Query(Box::new(plan)) }
+    }
+}
+
+fn language(lang: &str) -> Result<(), Failure> {
+    if LANGUAGES.iter().any(|known| known.eq_ignore_ascii_case(lang)) {
+        return Ok(());
+    }
+    let known: Vec<String> = LANGUAGES.iter().map(|l| (*l).to_owned()).collect();
+    Err(Failure::new(Code::Language, Stage::Accept, failures::no_such("language", lang, &known)))
+}
+
+/// The parts of a name, without quotes.
+pub(crate) fn parts(name: &ast::ObjectName) -> Vec<String> {
+    name.0.iter().map(|part| part.as_ident().map_or_else(|| part.to_string(), |i| i.value.clone())).collect()
+}

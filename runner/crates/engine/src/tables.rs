@@ -1,0 +1,154 @@
+//! The schema of a session: the files of the data folders, and above them the views and tables that it defined.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use datafusion::catalog::{SchemaProvider, TableProvider};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::datasource::file_format::FileFormat;
+use datafusion::datasource::file_format::arrow::ArrowFormat;
+use datafusion::datasource::file_format::csv::CsvFormat;
+use datafusion::datasource::file_format::json::JsonFormat;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::execution::session_state::SessionState;
+use firesteel_model::{Code, Failure, Stage};
+use url::Url;
+
+use crate::failures;
+use crate::files::{self, Format, Found};
+
+/// Lines of a CSV or JSON file that its column types are taken from.
+const INFERENCE_LINES: usize = 10_000;
+
+type Stamp = (PathBuf, SystemTime, u64);
+
+/// What a session defined under a name.
+#[derive(Clone, Debug)]
+pub enum Defined {
+    /// A view or an external table.
+    Table(Arc<dyn TableProvider>),
+    /// It was replayed and could not be made again; whoever needs it gets the reason.
+    Broken(String),
+}
+
+/// The schema provider.
+#[derive(Debug)]
+pub struct Tables {
+    roots: Arc<[PathBuf]>,
+    /// Only reads schemas: it knows no tables, so nothing holds itself.
+    reader: SessionState,
+    defined: RwLock<BTreeMap<String, (String, Defined)>>,
+    inferred: Mutex<HashMap<Stamp, Arc<dyn TableProvider>>>,
+}
+
+impl Tables {
+    /// A schema over these folders, whose files are opened by `reader`.
+    pub fn new(roots: Arc<[PathBuf]>, reader: SessionState) -> Tables {
+        Tables { roots, reader, defined: RwLock::default(), inferred: Mutex::default() }
+    }
+
+    /// Every table of the folders.
+    pub fn files(&self) -> Vec<Found> {
+        files::scan(&self.roots)
+    }
+
+    /// The file behind a name.
+    pub fn file(&self, name: &str) -> Option<Found> {
+        let mut files = self.files();
+        let at = files
+            .iter()
+            .position(|f| f.name == name)
+            .or_else(|| files.iter().position(|f| f.name.to_lowercase() == name.to_lowercase()))?;
+        Some(files.swap_remove(at))
+    }
+
+    /// What the session defined under a name.
+    pub fn defined(&self, name: &str) -> Option<Defined> {
+        self.defined.read().unwrap_or_else(PoisonError::into_inner).get(&name.to_lowercase()).map(|(_, d)| d.clone())
+    }
+
+    /// The names that the session defined.
+    pub fn defined_names(&self) -> Vec<String> {
+        self.defined.read().unwrap_or_else(PoisonError::into_inner).values().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Defines a name, in place of what it meant before.
+    pub fn define(&self, name: &str, what: Defined) {
+        self.defined.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_lowercase(), (name.to_owned(), what));
+    }
+
+    /// Takes a definition back.
+    pub fn undefine(&self, name: &str) -> bool {
+        self.defined.write().unwrap_or_else(PoisonError::into_inner).remove(&name.to_lowercase()).is_some()
+    }
+
+    async fn open(&self, found: &Found) -> Result<Arc<dyn TableProvider>> {
+        let about = std::fs::metadata(&found.path)?;
+        let stamp = (found.path.clone(), about.modified()?, about.len());
+        if !found.folder
+            && let Some(table) = self.inferred.lock().unwrap_or_else(PoisonError::into_inner).get(&stamp)
+        {
+            return Ok(Arc::clone(table));
+        }
+        let url = if found.folder { Url::from_directory_path(&found.path) } else { Url::from_file_path(&found.path) };
+        let url = url.map_err(|()| DataFusionError::Execution("a path that is no URL".into()))?;
+        let array = found.format == Format::Json && files::is_array(&found.path);
+        let table = listing(&self.reader, url, found, array).await?;
+        let mut inferred = self.inferred.lock().unwrap_or_else(PoisonError::into_inner);
+        inferred.retain(|(path, _, _), _| *path != found.path);
+        inferred.insert(stamp, Arc::clone(&table));
+        Ok(table)
+    }
+}
+
+async fn listing(state: &SessionState, url: Url, found: &Found, array: bool) -> Result<Arc<dyn TableProvider>> {
+    let format: Arc<dyn FileFormat> = match found.format {
+        Format::Csv => Arc::new(CsvFormat::default().with_has_header(true).with_schema_infer_max_rec(INFERENCE_LINES)),
+        Format::Tsv => Arc::new(CsvFormat::default().with_has_header(true).with_delimiter(b'\t').with_schema_infer_max_rec(INFERENCE_LINES)),
+        Format::Json => Arc::new(JsonFormat::default().with_newline_delimited(!array).with_schema_infer_max_rec(INFERENCE_LINES)),
+        Format::Parquet => Arc::new(ParquetFormat::default().with_options(state.table_options().parquet.clone())),
+        Format::Arrow => Arc::new(ArrowFormat),
+    };
+    let options = ListingOptions::new(format).with_file_extension(if found.folder { ".parquet" } else { "" });
+    // Not `parse`: a file's name may hold what a glob means.
+    let url = ListingTableUrl::try_new(url, None)?;
+    let config = ListingTableConfig::new(url).with_listing_options(options).infer_schema(state).await?;
+    Ok(Arc::new(ListingTable::try_new(config)?))
+}
+
+#[async_trait]
+impl SchemaProvider for Tables {
+    fn table_names(&self) -> Vec<String> {
+        let mut names = self.defined_names();
+        let hidden: Vec<String> = names.iter().map(|n| n.to_lowercase()).collect();
+        names.extend(self.files().into_iter().map(|f| f.name).filter(|n| !hidden.contains(&n.to_lowercase())));
+        names.sort();
+        names
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        match self.defined(name) {
+            Some(Defined::Table(table)) => return Ok(Some(table)),
+            Some(Defined::Broken(why)) => {
+                return Err(failures::carry(Failure::new(
+                    Code::Analysis,
+                    Stage::Plan,
+                    format!("`{name}` could not be made again from the session's journal: {why}"),
+                )));
+            }
+            None => {}
+        }
+        match self.file(name) {
+            Some(found) => self.open(&found).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.defined(name).is_some() || self.file(name).is_some()
+    }
+}

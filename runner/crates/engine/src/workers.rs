@@ -1,0 +1,292 @@
+//! The engine that runs statements in worker processes: one assigned to the session, one warm spare.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arrow_ipc::reader::StreamDecoder;
+use arrow_schema::SchemaRef;
+use async_trait::async_trait;
+use datafusion::arrow::buffer::Buffer;
+use firesteel_model::{Code, Failure, Kind, Stage};
+use firesteel_session::journal::{Entry, Journal};
+use firesteel_session::ports::{Engine, EngineError, Output, Plan, Request};
+use futures::stream::{self, StreamExt};
+
+use crate::process::{Line, Process, Said};
+use crate::settings::Settings;
+use crate::spill;
+use crate::wire::{self, ToWorker};
+
+/// An [`Engine`] for one session, in worker processes. Needs no runtime to be made and starts none of its own; the
+/// first worker starts with the first statement, or with [`Workers::warm`].
+pub struct Workers {
+    settings: Arc<Settings>,
+    next: AtomicU64,
+    seats: tokio::sync::Mutex<Seats>,
+}
+
+#[derive(Default)]
+struct Seats {
+    assigned: Option<Assigned>,
+    spare: Option<Process>,
+}
+
+struct Assigned {
+    process: Process,
+    generation: u64,
+    ledger: Arc<Mutex<Ledger>>,
+}
+
+/// Which of the journal's entries a worker has applied.
+#[derive(Default)]
+struct Ledger {
+    applied: Vec<Entry>,
+    /// Defines and replays that began and have not said how they ended.
+    unsure: u32,
+}
+
+fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
+    ledger.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Workers {
+    /// An engine with these settings. Removes what dead runners left in the spill folder; starts nothing.
+    #[must_use]
+    pub fn new(settings: Settings) -> Workers {
+        spill::sweep(&settings);
+        Workers { settings: Arc::new(settings), next: AtomicU64::new(1), seats: tokio::sync::Mutex::default() }
+    }
+
+    /// Starts a worker ahead of the first statement.
+    ///
+    /// # Errors
+    /// It could not be started.
+    pub async fn warm(&self) -> Result<(), EngineError> {
+        let mut seats = self.seats.lock().await;
+        if seats.assigned.is_none() && seats.spare.is_none() {
+            seats.spare = Some(self.spawn()?);
+        }
+        Ok(())
+    }
+
+    /// The process id of the session's worker, for whoever wants to look at it.
+    pub async fn worker_pid(&self) -> Option<u32> {
+        self.seats.lock().await.assigned.as_ref().map(|a| a.process.pid())
+    }
+
+    fn spawn(&self) -> Result<Process, EngineError> {
+        Process::spawn(&self.settings).map_err(|e| {
+            EngineError::Failed(Failure::new(Code::Internal, Stage::Accept, format!("a worker could not be started: {e}")).retryable())
+        })
+    }
+
+    /// A worker that has applied a prefix of `journal` and nothing else, and has nothing left to stop.
+    async fn seat<'a>(&self, seats: &'a mut Seats, journal: &Journal) -> Result<&'a Assigned, EngineError> {
+        if let Some(assigned) = &seats.assigned {
+            let mut situation = assigned.process.situation();
+            // It confirms, or is killed: neither takes longer than the grace.
+            let alive = situation.wait_for(|s| s.dead.is_some() || s.stopping == 0).await.is_ok_and(|s| s.dead.is_none());
+            let ledger = lock(&assigned.ledger);
+            let fits = assigned.generation == journal.generation() && ledger.unsure == 0 && journal.entries().starts_with(&ledger.applied);
+            drop(ledger);
+            if !alive || !fits {
+                seats.assigned = None;
+            }
+        }
+        if seats.assigned.is_none() {
+            let spare = seats.spare.take().filter(|spare| spare.situation().borrow().dead.is_none());
+            let process = match spare {
+                Some(spare) => spare,
+                None => self.spawn()?,
+            };
+            tracing::debug!(pid = process.pid(), "worker assigned");
+            seats.assigned = Some(Assigned { process, generation: journal.generation(), ledger: Arc::default() });
+        }
+        Ok(seats.assigned.as_ref().expect("it was just set"))
+    }
+
+    async fn begin(&self, journal: &Journal, request: &Request) -> Result<(Line, Arc<Mutex<Ledger>>, Option<Unsure>), EngineError> {
+        let mut seats = self.seats.lock().await;
+        loop {
+            let assigned = self.seat(&mut seats, journal).await?;
+            let n = self.next.fetch_add(1, Ordering::Relaxed);
+            let missing = &journal.entries()[lock(&assigned.ledger).applied.len()..];
+            let plan = ToWorker::Plan {
+                n,
+                lang: request.lang.clone(),
+                text: request.text.0.clone(),
+                entries: missing.iter().map(|e| e.0.clone()).collect(),
+            };
+            let frame = wire::message(&plan).ok().filter(|f| f.len() as u64 <= self.settings.max_frame).ok_or_else(|| {
+                Failure::new(
+                    Code::Syntax,
+                    Stage::Accept,
+                    format!("the statement is too long: its text has {} bytes, a message at most {}", request.text.0.len(), self.settings.max_frame),
+                )
+            })?;
+            if let Ok(line) = assigned.process.begin(n, &frame) {
+                let ledger = Arc::clone(&assigned.ledger);
+                lock(&ledger).applied.extend_from_slice(missing);
+                let unsure = (!missing.is_empty()).then(|| Unsure::new(&ledger));
+                return Ok((line, ledger, unsure));
+            }
+            // It was retired between the look and the statement.
+            seats.assigned = None;
+        }
+    }
+}
+
+/// Counts as unsure from its making until it is told how the thing ended.
+struct Unsure(Arc<Mutex<Ledger>>);
+
+impl Unsure {
+    fn new(ledger: &Arc<Mutex<Ledger>>) -> Unsure {
+        lock(ledger).unsure += 1;
+        Unsure(Arc::clone(ledger))
+    }
+
+    fn settled(self, applied: Option<Entry>) {
+        let mut ledger = lock(&self.0);
+        ledger.unsure -= 1;
+        ledger.applied.extend(applied);
+    }
+}
+
+#[async_trait]
+impl Engine for Workers {
+    async fn plan(&self, journal: &Journal, request: &Request) -> Result<Box<dyn Plan>, EngineError> {
+        let (mut line, ledger, unsure) = self.begin(journal, request).await?;
+        let said = line.next().await;
+        // The replay comes before the plan.
+        if let Some(unsure) = unsure {
+            unsure.settled(None);
+        }
+        let planned = match said {
+            Said::Planned { kind, entry } => {
+                Planned { line, ledger, kind: kind.into(), entry: entry.map(Entry) }
+            }
+            said => return Err(unexpected(said)),
+        };
+        if self.settings.spare {
+            let mut seats = self.seats.lock().await;
+            if seats.spare.as_ref().is_none_or(|spare| spare.situation().borrow().dead.is_some()) {
+                // Without a spare a kill costs a little longer; it is no reason to fail.
+                seats.spare = self.spawn().inspect_err(|_| tracing::warn!("no spare worker could be started")).ok();
+            }
+        }
+        Ok(Box::new(planned))
+    }
+
+    async fn close(&self) {
+        let mut seats = self.seats.lock().await;
+        let gone = [seats.assigned.take().map(|a| a.process), seats.spare.take()];
+        for process in gone.into_iter().flatten() {
+            process.kill("the session is over");
+            let _ = process.situation().wait_for(|s| s.dead.is_some()).await;
+        }
+    }
+}
+
+fn unexpected(said: Said) -> EngineError {
+    match said {
+        Said::Failed(failure) => failure.into(),
+        Said::Died(death) => death.into(),
+        Said::Planned { .. } | Said::Arrow(_) | Said::Done => EngineError::Died("it spoke out of turn".into()),
+    }
+}
+
+struct Planned {
+    line: Line,
+    ledger: Arc<Mutex<Ledger>>,
+    kind: Kind,
+    entry: Option<Entry>,
+}
+
+#[async_trait]
+impl Plan for Planned {
+    fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    fn entry(&self) -> Option<Entry> {
+        self.entry.clone()
+    }
+
+    async fn run(self: Box<Self>) -> Result<Output, EngineError> {
+        let Planned { mut line, ledger, entry, .. } = *self;
+        let progress = line.progress();
+        let unsure = entry.map(|entry| (Unsure::new(&ledger), entry));
+        line.run();
+        let mut decoder = StreamDecoder::new();
+        let schema = match line.next().await {
+            Said::Arrow(bytes) => match decoder.decode(&mut Buffer::from_vec(bytes)) {
+                Ok(None) => decoder.schema().ok_or_else(|| EngineError::Died("it sent no schema".into()))?,
+                Ok(Some(_)) => return Err(EngineError::Died("it sent rows before the schema".into())),
+                Err(e) => return Err(unreadable(&e)),
+            },
+            said => {
+                // It failed before it began: a define that fails changes nothing.
+                if let (Some((unsure, _)), Said::Failed(_)) = (unsure, &said) {
+                    unsure.settled(None);
+                }
+                return Err(unexpected(said));
+            }
+        };
+        let rows = Rows { line, decoder, schema: SchemaRef::clone(&schema), unsure };
+        let batches = stream::unfold(Some(rows), |rows| async move {
+            let mut rows = rows?;
+            match rows.next().await {
+                Ok(Some(batch)) => Some((Ok(batch), Some(rows))),
+                Ok(None) => None,
+                Err(e) => Some((Err(e), None)),
+            }
+        });
+        Ok(Output { schema, batches: batches.boxed(), progress })
+    }
+}
+
+fn unreadable(e: &dyn std::fmt::Display) -> EngineError {
+    EngineError::Died(format!("its rows could not be read: {e}"))
+}
+
+struct Rows {
+    line: Line,
+    decoder: StreamDecoder,
+    schema: SchemaRef,
+    unsure: Option<(Unsure, Entry)>,
+}
+
+impl Rows {
+    async fn next(&mut self) -> Result<Option<arrow_array::RecordBatch>, EngineError> {
+        loop {
+            match self.line.next().await {
+                Said::Arrow(bytes) => {
+                    self.line.credit();
+                    let mut buffer = Buffer::from_vec(bytes);
+                    let mut found = None;
+                    // A frame holds one batch, after the dictionaries that it needs.
+                    while !buffer.is_empty() {
+                        if let Some(batch) = self.decoder.decode(&mut buffer).map_err(|e| unreadable(&e))? {
+                            found = Some(batch);
+                        }
+                    }
+                    if let Some(batch) = found {
+                        return Ok(Some(batch.with_schema(SchemaRef::clone(&self.schema)).map_err(|e| unreadable(&e))?));
+                    }
+                }
+                Said::Done => {
+                    if let Some((unsure, entry)) = self.unsure.take() {
+                        unsure.settled(Some(entry));
+                    }
+                    return Ok(None);
+                }
+                said => {
+                    if let (Some((unsure, _)), Said::Failed(_)) = (self.unsure.take(), &said) {
+                        unsure.settled(None);
+                    }
+                    return Err(unexpected(said));
+                }
+            }
+        }
+    }
+}
