@@ -40,26 +40,45 @@ pub async fn status(matches: &ArgMatches, settings: &Configuration) -> Result<()
         writeln!(out, "{}", table("sessions", SESSION, &sessions, look))?;
         let mut columns = STATEMENT.to_vec();
         if matches.get_flag("queries") {
-            columns.push("query");
+            columns.push(("query", "query"));
         }
         writeln!(out, "\n{}", table("statements", &columns, &statements, look))?;
     }
     Ok(())
 }
 
-const SESSION: &[&str] = &["session", "state", "data source", "runner", "job", "renewed", "error"];
-const STATEMENT: &[&str] = &["query id", "session", "state", "submitted", "rows", "read", "error"];
+/// A member of the rows, and what stands above its column.
+type Shown = (&'static str, &'static str);
+
+const SESSION: &[Shown] = &[
+    ("sessionId", "session"),
+    ("state", "state"),
+    ("dataSourceName", "data source"),
+    ("runnerId", "runner"),
+    ("jobId", "job"),
+    ("renewedMillisAgo", "renewed"),
+    ("error", "error"),
+];
+const STATEMENT: &[Shown] = &[
+    ("queryId", "query id"),
+    ("sessionId", "session"),
+    ("state", "state"),
+    ("submittedMillisAgo", "submitted"),
+    ("rows", "rows"),
+    ("rowsRead", "read"),
+    ("error", "error"),
+];
 
 /// Ages are in milliseconds of the store's time.
 fn session_row(session: &Session, now: u64) -> Value {
     json!({
         "type": "session",
-        "session": session.id.as_str(),
+        "sessionId": session.id.as_str(),
         "state": session.state.name(),
-        "data source": session.data_source,
-        "runner": session.owner.as_ref().map(|owner| owner.runner.as_str()),
-        "job": session.job.as_ref().map(|job| job.as_str()),
-        "renewed": now.saturating_sub(session.last_update),
+        "dataSourceName": session.data_source,
+        "runnerId": session.owner.as_ref().map(|owner| owner.runner.as_str()),
+        "jobId": session.job.as_ref().map(|job| job.as_str()),
+        "renewedMillisAgo": now.saturating_sub(session.last_update),
         "draining": session.draining,
         "error": none_if_empty(&session.error),
     })
@@ -72,14 +91,14 @@ fn statement_row(statement: &Statement, companion: &Companion, now: u64, with_qu
     };
     let mut row = json!({
         "type": "statement",
-        "query id": statement.query_id.as_ref().map(|id| id.as_str()),
-        "statement": statement.id.as_str(),
-        "session": statement.session.as_str(),
+        "queryId": statement.query_id.as_ref().map(|id| id.as_str()),
+        "statementId": statement.id.as_str(),
+        "sessionId": statement.session.as_str(),
         "state": statement.state.name(),
         "lang": statement.lang,
-        "submitted": now.saturating_sub(statement.submit_time),
+        "submittedMillisAgo": now.saturating_sub(statement.submit_time),
         "rows": companion.totals.filter(|_| statement.state == StatementState::Success).map(|totals| totals.rows),
-        "read": companion.progress.map(|progress| progress.rows),
+        "rowsRead": companion.progress.map(|progress| progress.rows),
         "error": error,
     });
     if with_query && let Some(members) = row.as_object_mut() {
@@ -104,22 +123,21 @@ fn none_if_empty(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-fn table(title: &str, columns: &[&str], rows: &[Value], look: Look) -> String {
+fn table(title: &str, columns: &[Shown], rows: &[Value], look: Look) -> String {
     if rows.is_empty() {
         return format!("no {title}");
     }
-    let numbers: Vec<bool> =
-        columns.iter().map(|column| matches!(*column, "rows" | "read" | "renewed" | "submitted")).collect();
-    let cell = |row: &Value, column: &str| match &row[column] {
+    let is_age = |member: &str| member.ends_with("MillisAgo");
+    let numbers: Vec<bool> = columns.iter().map(|(member, _)| is_age(member) || member.starts_with("rows")).collect();
+    let cell = |row: &Value, member: &str| match &row[member] {
         Value::Null => Some(String::new()),
         Value::String(text) => Some(text.clone()),
-        Value::Number(ms) if matches!(column, "renewed" | "submitted") => {
-            Some(format!("{} ago", span(ms.as_u64().unwrap_or(0))))
-        }
+        Value::Number(ms) if is_age(member) => Some(format!("{} ago", span(ms.as_u64().unwrap_or(0)))),
         other => Some(other.to_string()),
     };
-    let cells = rows.iter().map(|row| columns.iter().map(|column| cell(row, column)).collect()).collect();
-    grid(columns, &numbers, cells, look)
+    let cells = rows.iter().map(|row| columns.iter().map(|(member, _)| cell(row, member)).collect()).collect();
+    let header: Vec<&str> = columns.iter().map(|(_, above)| *above).collect();
+    grid(&header, &numbers, cells, look)
 }
 
 #[cfg(test)]

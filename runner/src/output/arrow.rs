@@ -57,7 +57,7 @@ impl Printer for Stream<'_> {
 
     fn end(&mut self, _: &Summary) -> io::Result<()> {
         match &mut self.writer {
-            Some(writer) => writer.finish().and_then(|()| Ok(writer.flush()?)).map_err(failed),
+            Some(writer) => writer.finish().and_then(|()| writer.flush()).map_err(failed),
             None => Ok(()),
         }
     }

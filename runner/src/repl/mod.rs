@@ -53,7 +53,7 @@ pub fn repl(matches: &ArgMatches, mut settings: Configuration, runtime: &Runtime
     if settings.engine.data.is_empty() {
         settings.engine.data.push(default_data());
     }
-    for folder in settings.engine.data.iter().filter(|folder| !folder.is_dir()) {
+    if let Some(folder) = settings.engine.data.iter().find(|folder| !folder.is_dir()) {
         return Err(Problem::usage_with(
             format!("--data: {} is no folder", folder.display()),
             "name one that holds CSV, JSON lines, Parquet or Arrow files",
