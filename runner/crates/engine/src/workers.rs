@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arrow_array::RecordBatch;
 use arrow_ipc::reader::StreamDecoder;
 use arrow_schema::SchemaRef;
 use async_trait::async_trait;
@@ -217,13 +218,12 @@ impl Plan for Planned {
         let progress = line.progress();
         let unsure = entry.map(|entry| (Unsure::new(&ledger), entry));
         line.run();
-        let mut decoder = StreamDecoder::new();
+        let mut decoder = Decoder::default();
         let schema = match line.next().await {
-            Said::Arrow(bytes) => match decoder.decode(&mut Buffer::from_vec(bytes)) {
-                Ok(None) => decoder.schema().ok_or_else(|| EngineError::Died("it sent no schema".into()))?,
-                Ok(Some(_)) => return Err(EngineError::Died("it sent rows before the schema".into())),
-                Err(e) => return Err(unreadable(&e)),
-            },
+            Said::Arrow(bytes) => {
+                decoder.take(bytes)?;
+                decoder.inner.schema().ok_or_else(|| EngineError::Died("it sent no schema".into()))?
+            }
             said => {
                 // It failed before it began: a define that fails changes nothing.
                 if let (Some((unsure, _)), Said::Failed(_)) = (unsure, &said) {
@@ -249,28 +249,55 @@ fn unreadable(e: &dyn std::fmt::Display) -> EngineError {
     EngineError::Died(format!("its rows could not be read: {e}"))
 }
 
+/// Reads frames of whole messages.
+///
+/// [`StreamDecoder`] looks at a message without a body (a schema, rows of nulls only) when the next one begins. So the
+/// four bytes that begin every message are fed behind each frame and taken from the start of the next.
+#[derive(Default)]
+struct Decoder {
+    inner: StreamDecoder,
+    begun: bool,
+}
+
+impl Decoder {
+    fn take(&mut self, bytes: Vec<u8>) -> Result<Option<RecordBatch>, EngineError> {
+        let beginning = [0xff; 4];
+        if !bytes.starts_with(&beginning) {
+            return Err(unreadable(&"they do not begin as a message"));
+        }
+        let mut buffer = Buffer::from_vec(bytes);
+        if self.begun {
+            buffer.advance(beginning.len());
+        }
+        let mut found = None;
+        for mut buffer in [buffer, Buffer::from(beginning)] {
+            while !buffer.is_empty() {
+                if let Some(batch) = self.inner.decode(&mut buffer).map_err(|e| unreadable(&e))?
+                    && found.replace(batch).is_some()
+                {
+                    return Err(unreadable(&"two batches in one message"));
+                }
+            }
+        }
+        self.begun = true;
+        Ok(found)
+    }
+}
+
 struct Rows {
     line: Line,
-    decoder: StreamDecoder,
+    decoder: Decoder,
     schema: SchemaRef,
     unsure: Option<(Unsure, Entry)>,
 }
 
 impl Rows {
-    async fn next(&mut self) -> Result<Option<arrow_array::RecordBatch>, EngineError> {
+    async fn next(&mut self) -> Result<Option<RecordBatch>, EngineError> {
         loop {
             match self.line.next().await {
                 Said::Arrow(bytes) => {
                     self.line.credit();
-                    let mut buffer = Buffer::from_vec(bytes);
-                    let mut found = None;
-                    // A frame holds one batch, after the dictionaries that it needs.
-                    while !buffer.is_empty() {
-                        if let Some(batch) = self.decoder.decode(&mut buffer).map_err(|e| unreadable(&e))? {
-                            found = Some(batch);
-                        }
-                    }
-                    if let Some(batch) = found {
+                    if let Some(batch) = self.decoder.take(bytes)? {
                         return Ok(Some(batch.with_schema(SchemaRef::clone(&self.schema)).map_err(|e| unreadable(&e))?));
                     }
                 }
