@@ -6,8 +6,19 @@ use firesteel_engine::{Settings, Workers};
 use firesteel_session::ports::Engine;
 use tokio::task::JoinSet;
 
+use crate::problem::Problem;
+
 /// An engine, its first worker being started meanwhile: it is there when the first statement is.
-pub fn start(settings: &Settings, tasks: &mut JoinSet<()>) -> Arc<dyn Engine> {
+///
+/// # Errors
+/// A folder that is to hold tables is none.
+pub fn start(settings: &Settings, tasks: &mut JoinSet<()>) -> Result<Arc<dyn Engine>, Problem> {
+    if let Some(folder) = settings.data.iter().find(|folder| !folder.is_dir()) {
+        return Err(Problem::usage_with(
+            format!("--data: {} is no folder", folder.display()),
+            "name one that holds CSV, JSON lines, Parquet or Arrow files",
+        ));
+    }
     let workers = Arc::new(Workers::new(settings.clone()));
     let warming = Arc::clone(&workers);
     tasks.spawn(async move {
@@ -15,5 +26,5 @@ pub fn start(settings: &Settings, tasks: &mut JoinSet<()>) -> Arc<dyn Engine> {
             tracing::warn!(%error, "a worker could not be started ahead");
         }
     });
-    workers
+    Ok(workers)
 }

@@ -89,9 +89,14 @@ fn completions(matches: &ArgMatches) -> Result<ExitCode, Problem> {
 }
 
 fn manual() -> Result<ExitCode, Problem> {
-    let mut page = Vec::new();
-    clap_mangen::Man::new(arguments::grammar()).render(&mut page)?;
-    io::stdout().write_all(&page)?;
+    let mut grammar = arguments::grammar();
+    grammar.build();
+    let commands = grammar.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    let mut pages = Vec::new();
+    for command in std::iter::once(grammar.clone()).chain(commands) {
+        clap_mangen::Man::new(command).render(&mut pages)?;
+    }
+    io::stdout().write_all(&pages)?;
     Ok(ExitCode::SUCCESS)
 }
 

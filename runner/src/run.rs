@@ -93,7 +93,7 @@ pub async fn run(settings: &mut Configuration, by_class: bool) -> Result<ExitCod
         });
     }
     settings.engine.catalog.clone_from(&me.data_source);
-    let engine = engine::start(&settings.engine, &mut tasks);
+    let engine = engine::start(&settings.engine, &mut tasks)?;
     let stop = serving::on_signals(&mut tasks)?;
     tracing::info!(session = me.session.as_str(), store = place.option().trim(), "started");
     let exit = serving::serve(me, settings, store, heart, engine, counters, stop).await?;

@@ -53,12 +53,6 @@ pub fn repl(matches: &ArgMatches, mut settings: Configuration, runtime: &Runtime
     if settings.engine.data.is_empty() {
         settings.engine.data.push(default_data());
     }
-    if let Some(folder) = settings.engine.data.iter().find(|folder| !folder.is_dir()) {
-        return Err(Problem::usage_with(
-            format!("--data: {} is no folder", folder.display()),
-            "name one that holds CSV, JSON lines, Parquet or Arrow files",
-        ));
-    }
     let folder = Folder::new()?;
     let place = Place::Sqlite(folder.0.join("repl.db"));
     let data_source = settings.data_source.clone().unwrap_or_else(|| DATA_SOURCE.to_owned());
@@ -79,7 +73,7 @@ pub fn repl(matches: &ArgMatches, mut settings: Configuration, runtime: &Runtime
     let (mut serving, mut warming) = (JoinSet::new(), JoinSet::new());
     {
         let _inside = runtime.enter();
-        let engine = engine::start(&settings.engine, &mut warming);
+        let engine = engine::start(&settings.engine, &mut warming)?;
         let store = Arc::clone(&store);
         serving.spawn(async move {
             serving::serve(me, &settings, store, heart, engine, Counters::default(), stopped).await

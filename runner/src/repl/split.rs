@@ -13,7 +13,7 @@ pub struct Splitter {
 enum Inside {
     #[default]
     Nothing,
-    /// Text or a name; ends at the same character.
+    /// Text, in which a backslash takes the next character along, or a name; ends at the same character.
     Quotes(char),
     /// `-- …`
     Line,
@@ -44,6 +44,10 @@ impl Splitter {
                 },
                 // A doubled quote ends and begins again, which comes to the same.
                 Inside::Quotes(quote) if c == quote => Inside::Nothing,
+                Inside::Quotes(quote) if c == '\\' && quote != '`' => {
+                    self.pending.extend(chars.next());
+                    Inside::Quotes(quote)
+                }
                 Inside::Line if c == '\n' => Inside::Nothing,
                 Inside::Block(depth) if c == '*' && chars.peek() == Some(&'/') => {
                     self.pending.extend(chars.next());
@@ -103,6 +107,7 @@ mod tests {
             ("-- it's a comment\nSELECT 1;", vec!["-- it's a comment\nSELECT 1"], None),
             ("SELECT 'two\nlines;';", vec!["SELECT 'two\nlines;'"], None),
             ("SELECT 4-2, 4/2;", vec!["SELECT 4-2, 4/2"], None),
+            (r"SELECT 'it\'s; x\\'; SELECT `\`;", vec![r"SELECT 'it\'s; x\\'", r"SELECT `\`"], None),
             ("SELECT '/*'; SELECT '--';", vec!["SELECT '/*'", "SELECT '--'"], None),
         ] {
             let (found, left) = split(text);

@@ -21,7 +21,10 @@ fn help_version_completions_and_manual() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         assert!(home.run(&["completions", shell]).ok().contains("firesteel"), "{shell}");
     }
-    assert!(home.run(&["man"]).ok().contains(".TH firesteel"));
+    let manual = home.run(&["man"]).ok();
+    for page in [".TH firesteel 1", ".TH firesteel-run 1", ".TH firesteel-submit 1"] {
+        assert!(manual.contains(page), "{page}");
+    }
 }
 
 #[test]

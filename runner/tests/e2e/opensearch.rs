@@ -207,7 +207,7 @@ fn a_cancelled_statement_has_no_result() {
 fn a_batch_jobs_result_is_found_by_its_job() {
     let Some(source) = Source::new("batch") else { return };
     let launch = source.launch("unused").replace("FlintREPL", "FlintJob");
-    let mut command = source.home.command(&[&format!("{launch} --conf spark.flint.job.query=\"SELECT \\\"iata\\\" FROM airports WHERE iata = 'JFK'\" --conf spark.flint.job.queryId=b1"), &source.results()]);
+    let mut command = source.home.command(&[&format!("{launch} --conf spark.flint.job.query=\"SELECT iata FROM airports WHERE iata = \\\"JFK\\\"\" --conf spark.flint.job.queryId=b1"), &source.results()]);
     command.env("SERVERLESS_EMR_JOB_ID", "job-7").env("SERVERLESS_EMR_VIRTUAL_CLUSTER_ID", "app-1");
     let answer = crate::harness::finish(command, "");
     assert_eq!(answer.code, 0, "{}", answer.err);
