@@ -1,0 +1,14 @@
+//! The engine from outside: statements in, table text out, through a real worker process.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod bench;
+mod cancel;
+mod commands;
+mod death;
+mod dialect;
+mod hostile;
+mod kinds;
+mod limits;
+mod refused;
+mod tables;
