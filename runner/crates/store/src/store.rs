@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use firesteel_model::{
@@ -75,6 +76,8 @@ pub(crate) struct Staged {
     pub companion: Option<Version>,
 }
 
+/// How long a heartbeat waits for the store to tell its time.
+const MEASURING: Duration = Duration::from_secs(1);
 /// More attempts than one runner has between staging and publishing.
 const MOST_STAGED: usize = 256;
 
@@ -226,6 +229,7 @@ impl<D: Documents> SessionStore for Store<D> {
     }
 
     async fn create_session(&self, session: &Session) -> Result<Version, StoreError> {
+        self.documents.measure().await?;
         let body = self.scoped(wire::session::new(session, self.documents.now()));
         self.write(Op::Create { key: self.session_key(&session.id), body }, false).await
     }
@@ -236,12 +240,17 @@ impl<D: Documents> SessionStore for Store<D> {
         expect: Version,
         change: &SessionChange,
     ) -> Result<Version, StoreError> {
-        if let Err(error) = self.documents.measure().await {
-            // The heartbeat matters more than its stamp, and the last measurement still stands.
-            tracing::debug!(%error, "the store's clock could not be measured");
-        }
         let fields = text(&wire::session::change(change, self.documents.now()));
-        self.write(Op::Update { key: self.session_key(id), at: expect, fields }, false).await
+        let written = self.write(Op::Update { key: self.session_key(id), at: expect, fields }, false).await?;
+        if *change == SessionChange::Renew {
+            // After the heartbeat and not for long: that matters more than its stamp, and the last measurement still stands.
+            match tokio::time::timeout(MEASURING, self.documents.measure()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(%error, "the store's clock was not measured"),
+                Err(_) => tracing::debug!("the store's clock was not measured in time"),
+            }
+        }
+        Ok(written)
     }
 
     async fn open_statements(&self, session: &SessionId, limit: usize) -> Result<Open, StoreError> {

@@ -66,6 +66,7 @@ async fn a_server_that_stays_busy_is_asked_three_times() {
 }
 
 #[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "that it waited is what is tested")]
 async fn the_wait_that_a_server_asks_for_is_waited_or_the_caller_is_told_at_once() {
     static LATER: &[Step] = &[Answer(429, "Retry-After: 3600\r\n", "")];
     let (url, seen) = serve(LATER);

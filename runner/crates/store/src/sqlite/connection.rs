@@ -23,19 +23,18 @@ const SCHEMA: &str = "
         collection INTEGER NOT NULL,
         id TEXT NOT NULL,
         seq_no INTEGER NOT NULL,
+        type AS (json ->> '$.type') STORED,
+        state AS (json ->> '$.state') STORED,
+        session_id AS (json ->> '$.sessionId') STORED,
+        query_id AS (json ->> '$.queryId') STORED,
+        submit_time AS (json ->> '$.submitTime') STORED,
+        last_update_time AS (json ->> '$.lastUpdateTime') STORED,
+        update_time AS (json ->> '$.updateTime') STORED,
         json TEXT NOT NULL,
-        type AS (json ->> '$.type'),
-        state AS (json ->> '$.state'),
-        session_id AS (json ->> '$.sessionId'),
-        query_id AS (json ->> '$.queryId'),
-        submit_time AS (json ->> '$.submitTime'),
-        last_update_time AS (json ->> '$.lastUpdateTime'),
-        update_time AS (json ->> '$.updateTime'),
         PRIMARY KEY (collection, id)
     );
     CREATE INDEX by_session ON documents (collection, type, session_id, state, submit_time, id);
-    CREATE INDEX by_time ON documents (collection, type, submit_time) WHERE type IS NOT NULL;
-    CREATE INDEX by_query ON documents (collection, query_id) WHERE query_id IS NOT NULL;
+    CREATE INDEX by_query ON documents (collection, query_id, type) WHERE query_id IS NOT NULL;
     CREATE TABLE counter (seq_no INTEGER NOT NULL);
     INSERT INTO counter VALUES (0);
     PRAGMA user_version = 1;";
@@ -239,25 +238,30 @@ impl<'c> Connection<'c> {
     }
 
     pub fn search(&mut self, search: &Search) -> Result<Vec<Found>, Failed> {
-        // The inner query is answered by an index alone: no document is touched that is not a hit.
-        let mut sql = "SELECT id, seq_no, json FROM documents WHERE rowid IN (SELECT rowid FROM documents \
-                       WHERE collection = ?"
-            .to_owned();
-        let mut values = vec![collection(search.index)];
-        for (field, wanted) in &search.terms {
-            let marks = vec!["?"; wanted.len()].join(", ");
-            // Writing to a String cannot fail.
-            let _ = write!(sql, " AND {} IN ({marks})", column(*field));
-            values.extend(wanted.iter().map(|w| Sql::from(w.clone())));
-        }
-        let order = match search.order {
-            Order::Oldest(field) => format!("ORDER BY {}, id", column(field)),
-            Order::Newest(field) => format!("ORDER BY {} DESC", column(field)),
-        };
-        let _ = write!(sql, " {order} LIMIT ?) {order}");
-        values.push(number_of(u64::try_from(search.limit).unwrap_or(u64::MAX)));
+        let (sql, values) = query(search);
         self.found(&sql, values)
     }
+}
+
+/// A search as SQL. The inner query finds and orders the hits by an index; only their documents are read.
+fn query(search: &Search) -> (String, Vec<Sql>) {
+    let mut sql = "SELECT id, seq_no, json FROM documents WHERE rowid IN (SELECT rowid FROM documents \
+                   WHERE collection = ?"
+        .to_owned();
+    let mut values = vec![collection(search.index)];
+    for (field, wanted) in &search.terms {
+        let marks = vec!["?"; wanted.len()].join(", ");
+        // Writing to a String cannot fail.
+        let _ = write!(sql, " AND {} IN ({marks})", column(*field));
+        values.extend(wanted.iter().map(|w| Sql::from(w.clone())));
+    }
+    let order = match search.order {
+        Order::Oldest(field) => format!("ORDER BY {}, id", column(field)),
+        Order::Newest(field) => format!("ORDER BY {} DESC", column(field)),
+    };
+    let _ = write!(sql, " {order} LIMIT ?) {order}");
+    values.push(number_of(u64::try_from(search.limit).unwrap_or(u64::MAX)));
+    (sql, values)
 }
 
 fn collection(index: Index) -> Sql {
@@ -286,4 +290,39 @@ fn number_of(n: u64) -> Sql {
 
 fn version(seq_no: i64) -> Version {
     Version { term: 1, seq_no: u64::try_from(seq_no).unwrap_or(0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Else each poll would read every statement that there ever was.
+    #[test]
+    fn searches_go_by_the_index_that_was_made_for_them() {
+        let sqlite = rusqlite::Connection::open_in_memory().expect("memory");
+        sqlite.execute_batch(SCHEMA).expect("the schema");
+        let (kind, session, state, id) = (Field::Type, Field::Session, Field::State, Field::Query);
+        for (index, fields, order, by) in [
+            (
+                Index::Requests,
+                vec![kind, session, state],
+                Order::Oldest(Field::Submitted),
+                "by_session (collection=? AND type=? AND session_id=? AND state=?)",
+            ),
+            (
+                Index::Requests,
+                vec![kind, id],
+                Order::Newest(Field::Submitted),
+                "by_query (collection=? AND query_id=? AND type=?)",
+            ),
+            (Index::Results, vec![id], Order::Newest(Field::Updated), "by_query (collection=? AND query_id=?)"),
+        ] {
+            let terms = fields.into_iter().map(|field| (field, vec![String::new(), String::new()])).collect();
+            let (sql, values) = query(&Search { index, terms, order, limit: 1 });
+            let mut plan = sqlite.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a query");
+            let steps = plan.query_map(params_from_iter(values), |row| row.get::<_, String>(3)).expect("a plan");
+            let steps: Vec<String> = steps.map(|step| step.expect("text")).collect();
+            assert!(steps.iter().any(|step| step.contains(by)), "{by}: {steps:?}");
+        }
+    }
 }
