@@ -13,13 +13,18 @@ use crate::problem::Problem;
 /// # Errors
 /// A folder that is to hold tables is none.
 pub fn start(settings: &Settings, tasks: &mut JoinSet<()>) -> Result<Arc<dyn Engine>, Problem> {
-    if let Some(folder) = settings.data.iter().find(|folder| !folder.is_dir()) {
-        return Err(Problem::usage_with(
-            format!("--data: {} is no folder", folder.display()),
-            "name one that holds CSV, JSON lines, Parquet or Arrow files",
-        ));
+    let mut settings = settings.clone();
+    // Workers run in a folder of their own.
+    for folder in &mut settings.data {
+        *folder = folder.canonicalize().ok().filter(|folder| folder.is_dir()).ok_or_else(|| {
+            let message = format!("--data: {} is no folder", folder.display());
+            Problem::usage_with(message, "name one that holds CSV, JSON lines, Parquet or Arrow files")
+        })?;
     }
-    let workers = Arc::new(Workers::new(settings.clone()));
+    if let Some(folder) = &mut settings.spill_dir {
+        *folder = std::path::absolute(&folder)?;
+    }
+    let workers = Arc::new(Workers::new(settings));
     let warming = Arc::clone(&workers);
     tasks.spawn(async move {
         if let Err(error) = warming.warm().await {

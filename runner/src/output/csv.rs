@@ -24,7 +24,7 @@ impl Printer for Csv<'_> {
         if self.columns.is_empty() {
             return Ok(());
         }
-        self.out.write_record(&self.columns).map_err(io::Error::from)
+        self.out.write_record(&self.columns).map_err(failed)
     }
 
     fn rows(&mut self, rows: &[String]) -> io::Result<()> {
@@ -33,12 +33,20 @@ impl Printer for Csv<'_> {
             let members: HashMap<String, &str> = row::members(&text)?.into_iter().collect();
             let fields =
                 self.columns.iter().map(|name| members.get(name).map_or(String::new(), |json| row::text(json)));
-            self.out.write_record(fields).map_err(io::Error::from)?;
+            self.out.write_record(fields).map_err(failed)?;
         }
         Ok(())
     }
 
     fn end(&mut self, _: &Summary) -> io::Result<()> {
         self.out.flush()
+    }
+}
+
+/// The output's own error, so that a closed pipe is seen as one.
+fn failed(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::new(io::ErrorKind::InvalidData, format!("the result has no CSV form: {other:?}")),
     }
 }

@@ -18,13 +18,48 @@ fn statements_over_the_sample_data() {
                 CAST(NULL AS INT) AS nothing
          FROM routes;
          SELECT 1 AS a, 2 AS a WHERE false",
-        expect![[r#""#]],
+        expect![[r#"
+            timing is off
+            ┌────────┬───────┐
+            │ city   │ state │
+            ├────────┼───────┤
+            │ Boston │ MA    │
+            └────────┴───────┘
+            (1 row)
+            ┌──────┬────────────────┬─────────┐
+            │ n    │ text           │ nothing │
+            ├──────┼────────────────┼─────────┤
+            │ 5366 │ it's; "quoted" │    NULL │
+            └──────┴────────────────┴─────────┘
+            (1 row)
+            ┌───┬─────┐
+            │ a │ a_1 │
+            ├───┼─────┤
+            └───┴─────┘
+            (0 rows)
+        "#]],
     );
 }
 
 #[test]
 fn tables_are_listed_and_described() {
-    check("\\format csv\n\\d\n\\d airports\n", expect![[r#""#]]);
+    check("\\format csv\n\\d\n\\d airports\n", expect![[r#"
+        timing is off
+        namespace,tableName,isTemporary
+        default,airports,false
+        default,birdstrikes,false
+        default,earthquakes,false
+        default,routes,false
+        default,weather,false
+        col_name,data_type,comment
+        iata,string,
+        name,string,
+        city,string,
+        state,string,
+        country,string,
+        latitude,double,
+        longitude,double,
+    "#]]);
 }
 
 #[test]
@@ -33,9 +68,13 @@ fn views_and_settings_hold_for_the_session() {
         "\\format json
          CREATE VIEW big AS SELECT origin, sum(flights) AS n FROM routes GROUP BY origin;
          SELECT origin FROM big ORDER BY n DESC LIMIT 2;
-         SET datafusion.execution.batch_size = 100;
-         SHOW datafusion.execution.batch_size;",
-        expect![[r#""#]],
+         SET datafusion.execution.batch_size = 100;",
+        expect![[r#"
+            timing is off
+            {"origin":"ATL"}
+            {"origin":"ORD"}
+            {"key":"datafusion.execution.batch_size","value":"100"}
+        "#]],
     );
 }
 
@@ -46,7 +85,7 @@ fn every_format() {
     let print = |format: &str| home.run_with(&["repl", "--format", format], statement).ok();
     assert_eq!(print("json"), "{\"n\":1,\"text\":\"a,b\"}\n");
     assert_eq!(print("csv"), "n,text,nothing\n1,\"a,b\",\n");
-    assert!(print("table").contains("│ 1 │ a,b  │ NULL    │"));
+    assert!(print("table").contains("│ 1 │ a,b  │    NULL │"));
     let arrow = home.run_with(&["repl", "--format", "arrow"], "SELECT true AS yes");
     assert_eq!(arrow.code, 0);
     assert!(arrow.out.contains("yes"), "a stream names its columns");
