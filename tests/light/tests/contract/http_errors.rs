@@ -5,7 +5,7 @@ use std::time::Duration;
 use firesteel_model::Version;
 use firesteel_session::ports::StoreError;
 use firesteel_store::documents::{Index, Key, Op};
-use firesteel_store::{Documents, OpenSearch, OpenSearchOptions, Settings};
+use firesteel_store::{Auth, Documents, OpenSearch, OpenSearchOptions, Settings};
 use serde_json::json;
 
 use crate::http::Step::{self, Answer, HangUp};
@@ -207,4 +207,38 @@ async fn a_password_goes_to_the_server_and_nowhere_else() {
             .contains("authorization: basic bwu6c2ugy3jldA==".to_lowercase().as_str())
     );
     assert!(!format!("{client:?}").contains("cret"));
+}
+
+#[tokio::test]
+async fn a_request_is_signed_for_aws() {
+    static TAKEN: &[Step] = &[Answer(200, "", FOUND)];
+    let (url, seen) = serve(TAKEN);
+    let mut options = OpenSearchOptions::new(&url).unwrap();
+    let variable = |name: &str| Some(format!("{name}-value"));
+    options.auth = Auth::sigv4("eu-central-1", variable).unwrap();
+    let client = OpenSearch::new(options, Settings::default()).unwrap();
+    assert_eq!(read(&client).await, Ok(AT));
+    let request = seen.lock().unwrap()[0].to_lowercase();
+    for part in [
+        "authorization: aws4-hmac-sha256 credential=aws_access_key_id-value/",
+        "/eu-central-1/es/aws4_request",
+        "x-amz-security-token: aws_session_token-value",
+    ] {
+        assert!(request.contains(part), "{part}: {request}");
+    }
+    assert!(!request.contains("secret_access_key"));
+}
+
+#[tokio::test]
+async fn a_ca_file_is_named_when_it_cannot_be_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty = folder.path().join("empty.pem");
+    std::fs::write(&empty, "").unwrap();
+    for (file, why) in [(empty, "should hold certificates in PEM"), (folder.path().join("none.pem"), "No such file")] {
+        let mut options = OpenSearchOptions::new("https://127.0.0.1:1").unwrap();
+        options.ca_file = Some(file.clone());
+        let client = OpenSearch::new(options, Settings::default()).unwrap();
+        let Err(StoreError::Refused(told)) = read(&client).await else { panic!("{}", file.display()) };
+        assert!(told.starts_with(&format!("CA file `{}`: {why}", file.display())), "{told}");
+    }
 }

@@ -51,7 +51,7 @@ pub fn is_worth_another_try(status: u16, writes: bool) -> bool {
     matches!(status, 429 | 502 | 503) || (status == 504 && !writes)
 }
 
-/// What no answer at all means. True: the request was never sent.
+/// What no answer at all means. True: the request was never sent, and may be sent again.
 pub fn no_answer(error: &opensearch::Error, writes: bool) -> (StoreError, bool) {
     let mut source = error.source();
     let (mut unsent, mut cause) = (false, None);
@@ -65,6 +65,9 @@ pub fn no_answer(error: &opensearch::Error, writes: bool) -> (StoreError, bool) 
         true => "no answer in time".to_owned(),
         false => cause.unwrap_or_else(|| error.to_string()),
     };
+    if cause.starts_with("invalid peer certificate") {
+        return (StoreError::Refused(format!("{cause}; name the file of the CA that signed it")), false);
+    }
     match unsent || !writes {
         true => (StoreError::Unavailable(cause), unsent),
         false => (StoreError::Unknown(cause), unsent),
