@@ -49,7 +49,8 @@ pub fn parse(line: &str) -> Result<Command, String> {
             let nearest = known
                 .into_iter()
                 .max_by(|a, b| strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name)));
-            Err(format!("no command {}; did you mean {}? \\? lists all", name.escape_debug(), nearest.unwrap_or("\\?")))
+            let name: String = name.chars().filter(|c| !c.is_control()).collect();
+            Err(format!("no command {name}; did you mean {}? \\? lists all", nearest.unwrap_or("\\?")))
         }
     }
 }
@@ -64,7 +65,7 @@ mod tests {
         assert_eq!(parse("\\d  `a b`;"), Ok(Command::Statement("DESCRIBE `a b`".to_owned())));
         assert_eq!(parse("\\format csv"), Ok(Command::Format(Format::Csv)));
         assert_eq!(parse("\\format xml"), Err("\\format takes one of table, json, csv, arrow".to_owned()));
-        assert_eq!(parse("\\timng"), Err("no command \\\\timng; did you mean \\timing? \\? lists all".to_owned()));
+        assert_eq!(parse("\\timng"), Err("no command \\timng; did you mean \\timing? \\? lists all".to_owned()));
         assert_eq!(parse(" \\q "), Ok(Command::Quit));
     }
 }

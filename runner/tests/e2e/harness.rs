@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// Longer than anything takes on a busy machine.
@@ -112,26 +113,36 @@ impl Home {
         running
     }
 
-    /// The statements that `status` shows, by query id.
-    pub fn state_of(&self, query_id: &str, arguments: &[&str]) -> Option<String> {
+    /// What `status` shows of the statement with this query id, or of this session.
+    pub fn status_of(&self, id: &str, arguments: &[&str]) -> Option<Value> {
         let mut all = vec!["status", "--format", "json"];
         all.extend(arguments);
         let out = self.run(&all).ok();
-        let rows = out.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON lines"));
-        let found = rows.into_iter().find(|row| row["queryId"] == query_id || row["sessionId"] == query_id)?;
-        found["state"].as_str().map(str::to_owned)
+        let mut rows = out.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON lines"));
+        rows.find(|row| row["queryId"] == id || (row["type"] == "session" && row["sessionId"] == id))
     }
 
-    /// Asks `status` until the statement or session is in this state.
-    pub fn reaches(&self, id: &str, state: &str, arguments: &[&str]) {
+    pub fn state_of(&self, id: &str) -> Option<String> {
+        self.status_of(id, &[])?["state"].as_str().map(str::to_owned)
+    }
+
+    /// Asks `status` until it shows this of the statement or session.
+    #[track_caller]
+    pub fn until(&self, id: &str, is_so: impl Fn(&Value) -> bool) {
         let mut last = None;
         for _ in 0..2_000 {
-            last = self.state_of(id, arguments);
-            if last.as_deref() == Some(state) {
+            last = self.status_of(id, &[]);
+            if last.as_ref().is_some_and(&is_so) {
                 return;
             }
         }
-        panic!("{id} never was {state}, but {last:?}");
+        panic!("{id} never was so: {last:?}");
+    }
+
+    /// Asks `status` until the statement or session is in this state.
+    #[track_caller]
+    pub fn reaches(&self, id: &str, state: &str) {
+        self.until(id, |row| row["state"] == state);
     }
 }
 

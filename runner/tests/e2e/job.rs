@@ -31,7 +31,7 @@ fn many_submit_to_one_runner() {
     let stopped = runner.stops();
     assert_eq!(stopped.code, 0, "{}", stopped.err);
     assert!(!stopped.err.contains("SELECT"), "no statement's text in the log: {}", stopped.err);
-    assert_eq!(home.state_of("default", &[]).as_deref(), Some("dead"));
+    assert_eq!(home.state_of("default").as_deref(), Some("dead"));
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn a_statement_waits_for_a_runner_and_its_user_is_told_how_to_start_one() {
     // An ended session never runs again: the next one is used, by both sides.
     let runner = home.serve(&[]);
     assert_eq!(home.run(&csv(&["SELECT 2 AS two"])).ok(), "two\n2\n");
-    assert_eq!(home.state_of("default-2", &[]).as_deref(), Some("running"));
+    assert_eq!(home.state_of("default-2").as_deref(), Some("running"));
     let ended = home.run(&["submit", "--session", "default", "SELECT 3"]);
     assert_eq!(ended.code, 2);
     assert!(
@@ -83,10 +83,10 @@ fn a_running_statement_is_cancelled_and_the_next_one_answered() {
     let runner = home.serve(&[]);
     let id = home.run(&["submit", "--no-wait", "SELECT count(*) FROM routes a, routes b, routes c"]).ok();
     let id = id.trim();
-    home.reaches(id, "running", &[]);
+    home.until(id, |row| row["state"] == "running" && row["rowsRead"].as_u64() > Some(0));
     assert_eq!(home.run(&["submit", "--cancel", id]).code, 0);
     assert_eq!(home.run(&csv(&["SELECT 1 AS one"])).ok(), "one\n1\n");
-    assert_eq!(home.state_of(id, &[]).as_deref(), Some("cancelled"));
+    assert_eq!(home.state_of(id).as_deref(), Some("cancelled"));
     let again = home.run(&["submit", "--cancel", id]);
     assert_eq!((again.code, again.err.as_str()), (0, ""), "it is cancelled, as asked");
     drop(runner);

@@ -168,7 +168,10 @@ fn a_statement_written_by_another_program_is_answered() {
     assert_eq!(result["result"], json!([r#"{"city":"Chicago","it\u0027s":"Chicago O\u0027Hare International"}"#]));
     assert_eq!(
         result["schema"],
-        json!([r#"{"column_name":"city","data_type":"string"}"#, r#"{"column_name":"it's","data_type":"string"}"#])
+        json!([
+            r#"{"column_name":"city","data_type":"string"}"#,
+            r#"{"column_name":"it\u0027s","data_type":"string"}"#
+        ])
     );
     assert_eq!(source.statement("q1")["_source"]["state"], "success");
     source.writes("s", "q2", "SELECT * FROM nowhere");

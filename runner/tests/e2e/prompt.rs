@@ -43,7 +43,9 @@ fn statements_over_the_sample_data() {
 
 #[test]
 fn tables_are_listed_and_described() {
-    check("\\format csv\n\\d\n\\d airports\n", expect![[r#"
+    check(
+        "\\format csv\n\\d\n\\d airports\n",
+        expect![[r#"
         timing is off
         namespace,tableName,isTemporary
         default,airports,false
@@ -59,7 +61,8 @@ fn tables_are_listed_and_described() {
         country,string,
         latitude,double,
         longitude,double,
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

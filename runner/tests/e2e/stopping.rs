@@ -11,11 +11,11 @@ fn sigterm_ends_the_session_and_the_running_statement() {
     let home = Home::new();
     let runner = home.serve(&["--stop-grace", "100ms"]);
     let id = home.run(&["submit", "--no-wait", ENDLESS]).ok();
-    home.reaches(id.trim(), "running", &[]);
+    home.reaches(id.trim(), "running");
     let answer = runner.stops();
     assert_eq!(answer.code, 0, "{}", answer.err);
-    assert_eq!(home.state_of("default", &[]).as_deref(), Some("dead"));
-    assert_eq!(home.state_of(id.trim(), &[]).as_deref(), Some("failed"));
+    assert_eq!(home.state_of("default").as_deref(), Some("dead"));
+    assert_eq!(home.state_of(id.trim()).as_deref(), Some("failed"));
 }
 
 #[test]
@@ -23,12 +23,12 @@ fn a_session_handed_over_goes_on_with_its_running_statement() {
     let home = Home::new();
     let runner = home.serve(&["--on-stop", "handover", "--stop-grace", "100ms"]);
     let id = home.run(&["submit", "--no-wait", ENDLESS]).ok();
-    home.reaches(id.trim(), "running", &[]);
+    home.reaches(id.trim(), "running");
     assert_eq!(runner.stops().code, 0);
-    assert_eq!(home.state_of("default", &[]).as_deref(), Some("running"));
-    assert_eq!(home.state_of(id.trim(), &[]).as_deref(), Some("waiting"));
+    assert_eq!(home.state_of("default").as_deref(), Some("running"));
+    assert_eq!(home.state_of(id.trim()).as_deref(), Some("waiting"));
     let successor = home.serve(&[]);
-    home.reaches(id.trim(), "running", &[]);
+    home.reaches(id.trim(), "running");
     assert_eq!(home.run(&["submit", "--cancel", id.trim()]).code, 0);
     drop(successor);
 }
@@ -39,7 +39,7 @@ fn ctrl_c_is_sigterm() {
     let runner = home.serve(&[]);
     runner.signal(Signal::INT);
     assert_eq!(runner.ends().code, 0);
-    assert_eq!(home.state_of("default", &[]).as_deref(), Some("dead"));
+    assert_eq!(home.state_of("default").as_deref(), Some("dead"));
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn an_idle_session_ends_by_itself() {
     let home = Home::new();
     let answer = home.serve(&["--inactivity", "200ms"]).ends();
     assert_eq!(answer.code, 0, "{}", answer.err);
-    assert_eq!(home.state_of("default", &[]).as_deref(), Some("dead"));
+    assert_eq!(home.state_of("default").as_deref(), Some("dead"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The one statement that the engine is at: planned, then run, its rows packed into pages as they come.
 
 use std::future::pending;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use firesteel_model::runner::{Input, RunTrouble};
 use firesteel_model::{Attempt, Failure, Kind, Millis, Statement};
@@ -39,7 +39,7 @@ pub(super) struct Work {
     ready: Option<Arc<Ready>>,
     begun: Option<Millis>,
     told: Option<Millis>,
-    progress: Option<watch::Receiver<Progress>>,
+    progress: Arc<OnceLock<watch::Receiver<Progress>>>,
 }
 
 enum Task {
@@ -85,14 +85,16 @@ impl Work {
 
     pub(super) fn run(&mut self, job: &Job, statement: Statement, attempt: Attempt) {
         let Some(plan) = self.plan.take() else { return };
-        let (tell, progress) = watch::channel(Progress::default());
+        // Told before the first row: an aggregate reads for long and gives its rows at the end.
+        let progress = Arc::default();
         self.begun = Some(job.clock.now());
-        self.progress = Some(progress);
+        self.progress = Arc::clone(&progress);
         let job = job.clone();
         self.task = Some(Task::Running(Stopping::spawn(async move {
             let begun = job.clock.now();
             let output = plan.run().await.map_err(trouble)?;
-            let mut ready = pages(&job, &statement, attempt, output, &tell).await?;
+            let _ = progress.set(output.progress.clone());
+            let mut ready = pages(&job, &statement, attempt, output).await?;
             ready.run_millis = job.clock.now().since(begun);
             Ok(ready)
         })));
@@ -151,7 +153,7 @@ impl Work {
             return None;
         }
         self.told = Some(now);
-        let seen = *self.progress.as_ref()?.borrow();
+        let seen = *self.progress.get()?.borrow();
         Some(Progress { elapsed_millis: now.since(begun), ..seen })
     }
 }
@@ -161,7 +163,7 @@ fn panicked() -> Failure {
 }
 
 /// Reads the stream to its end: never more in memory than a batch, a document's rows and a page.
-async fn pages(job: &Job, statement: &Statement, attempt: Attempt, mut output: Output, tell: &watch::Sender<Progress>) -> Result<Ready, RunTrouble> {
+async fn pages(job: &Job, statement: &Statement, attempt: Attempt, mut output: Output) -> Result<Ready, RunTrouble> {
     let mut encoder = Encoder::new(&output.schema).map_err(RunTrouble::Failed)?;
     let mut pager = Pager::new(job.limits);
     let mut asked = false;
@@ -169,7 +171,6 @@ async fn pages(job: &Job, statement: &Statement, attempt: Attempt, mut output: O
     let mut full = Vec::new();
     'stream: while let Some(batch) = output.batches.next().await {
         let batch = batch.map_err(trouble)?;
-        tell.send_replace(*output.progress.borrow());
         if !asked && pager.totals().bytes + batch.get_array_memory_size() as u64 * 4 > job.limits.document_bytes / 2 {
             asked = true;
             pager.large_results(wanted(job, statement).await);
