@@ -76,8 +76,8 @@ pub(crate) struct Staged {
     pub companion: Option<Version>,
 }
 
-/// How long a heartbeat waits for the store to tell its time.
-const MEASURING: Duration = Duration::from_secs(1);
+/// How long a change of a session waits for the store to tell its time.
+const MEASURING: Duration = Duration::from_millis(500);
 /// More attempts than one runner has between staging and publishing.
 const MOST_STAGED: usize = 256;
 
@@ -240,17 +240,14 @@ impl<D: Documents> SessionStore for Store<D> {
         expect: Version,
         change: &SessionChange,
     ) -> Result<Version, StoreError> {
-        let fields = text(&wire::session::change(change, self.documents.now()));
-        let written = self.write(Op::Update { key: self.session_key(id), at: expect, fields }, false).await?;
-        if *change == SessionChange::Renew {
-            // After the heartbeat and not for long: that matters more than its stamp, and the last measurement still stands.
-            match tokio::time::timeout(MEASURING, self.documents.measure()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::debug!(%error, "the store's clock was not measured"),
-                Err(_) => tracing::debug!("the store's clock was not measured in time"),
-            }
+        // Not for long: a heartbeat matters more than its stamp, for which the last measurement still stands.
+        match tokio::time::timeout(MEASURING, self.documents.measure()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "the store's clock was not measured"),
+            Err(_) => tracing::debug!("the store's clock was not measured in time"),
         }
-        Ok(written)
+        let fields = text(&wire::session::change(change, self.documents.now()));
+        self.write(Op::Update { key: self.session_key(id), at: expect, fields }, false).await
     }
 
     async fn open_statements(&self, session: &SessionId, limit: usize) -> Result<Open, StoreError> {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use firesteel_model::{Statement, StatementState, Version};
+use firesteel_model::{SessionChange, Statement, StatementState, Version};
 use firesteel_session::ports::{ResultStore, SessionStore, StageError, StoreError};
 use firesteel_store::documents::{Found, Index, Key, Op, Opened, Search};
 use firesteel_store::{Documents, Memory, Scope, Store};
 
-use crate::people::{attempt, columns, failed, outcome, query, rows, running, statement, totals};
+use crate::people::{attempt, columns, failed, outcome, query, rows, running, session, statement, totals};
 
 /// Loses the answers of all bulks whose number is in the set bits: they are done, or done in part, and not acknowledged.
 #[derive(Clone)]
@@ -19,6 +19,14 @@ struct Lossy {
     lost: u64,
     /// Of a bulk whose answer is lost, so many ops are done.
     done: usize,
+    /// It never tells its time.
+    timeless: bool,
+}
+
+impl Lossy {
+    fn new(memory: &Memory, lost: u64, done: usize) -> Lossy {
+        Lossy { memory: memory.clone(), bulks: Arc::default(), lost, done, timeless: false }
+    }
 }
 
 #[async_trait]
@@ -45,6 +53,9 @@ impl Documents for Lossy {
         self.memory.search(search).await
     }
     async fn measure(&self) -> Result<(), StoreError> {
+        if self.timeless {
+            std::future::pending::<()>().await;
+        }
         self.memory.measure().await
     }
     fn now(&self) -> u64 {
@@ -72,7 +83,7 @@ async fn a_result_is_published_once_and_whole_whatever_answers_are_lost() {
         let st = statement("st", 1);
         let made = sound.create_statement(&st, None).await.unwrap();
         let claim = sound.write_statement(&st.id, made, &running("job1")).await.unwrap();
-        let lossy = Lossy { memory, bulks: Arc::default(), lost, done };
+        let lossy = Lossy::new(&memory, lost, done);
         let store = Store::new(lossy, Scope::Requests);
         let outcome = outcome(&st, attempt(claim, 1));
         let (columns, rows) = (columns(), rows());
@@ -95,7 +106,7 @@ async fn a_result_is_published_once_and_whole_whatever_answers_are_lost() {
 async fn a_failure_is_published_once_whatever_answers_are_lost() {
     for (lost, done) in (0..1 << 5).flat_map(|lost| (0..=2).map(move |done| (lost, done))) {
         let memory = Memory::new(|| 5);
-        let lossy = Lossy { memory: memory.clone(), bulks: Arc::default(), lost, done };
+        let lossy = Lossy::new(&memory, lost, done);
         let store = Store::new(lossy, Scope::Requests);
         let st = Statement { state: failed("why"), ..statement("st", 1) };
         let outcome = outcome(&st, attempt(Version { term: 1, seq_no: 0 }, 1));
@@ -104,4 +115,16 @@ async fn a_failure_is_published_once_whatever_answers_are_lost() {
         assert_eq!(sound.result(&query("q-st")).await.unwrap().unwrap().error, "why", "{lost:b} {done}");
         assert!(sound.companion(&st.id).await.unwrap().unwrap().value.published, "{lost:b} {done}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_heartbeat_does_not_wait_for_a_store_that_does_not_tell_its_time() {
+    let memory = Memory::new(|| 5);
+    let s = session("s");
+    let made = Store::new(memory.clone(), Scope::Requests).create_session(&s).await.unwrap();
+    let timeless = Lossy { timeless: true, ..Lossy::new(&memory, 0, 0) };
+    let store = Store::new(timeless, Scope::Requests);
+    let renewed = store.write_session(&s.id, made, &SessionChange::Renew);
+    let renewed = tokio::time::timeout(std::time::Duration::from_secs(1), renewed).await;
+    assert!(renewed.unwrap().unwrap() > made);
 }
