@@ -80,3 +80,14 @@ fn the_tests_add_no_feature_to_what_the_program_uses() {
         assert_eq!(tested[&package], features, "features of {package} with the tests, and without them");
     }
 }
+
+#[test]
+fn every_test_belongs_to_a_tier() {
+    let metadata: Value = serde_json::from_str(&cargo(&["metadata", "--no-deps", "--format-version", "1"])).unwrap();
+    let script = read("scripts/test");
+    for target in metadata["packages"].as_array().unwrap().iter().flat_map(|p| p["targets"].as_array().unwrap()) {
+        let name = target["name"].as_str().unwrap();
+        let run = target["kind"][0] != "test" || script.contains(&format!("--test {name}"));
+        assert!(run, "scripts/test runs no test named {name}: give it a tier there");
+    }
+}
