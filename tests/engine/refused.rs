@@ -50,7 +50,10 @@ async fn limits_and_catalogs_are_not_set_by_statements() {
     ] {
         assert_eq!(bench.fails(text).await, format!("NOT_ALLOWED {message}"), "{text}");
     }
-    assert!(bench.fails("SET datafusion.execution.batch_size = 'many'").await.starts_with("ANALYSIS "), "a value of the wrong kind");
+    assert_eq!(
+        bench.fails("SET datafusion.execution.batch_size = 'many'").await,
+        "ANALYSIS `datafusion.execution.batch_size` cannot be `many`: external error: invalid digit found in string"
+    );
 }
 
 #[tokio::test]
@@ -62,6 +65,7 @@ async fn files_outside_the_folders_are_not_read_by_any_name() {
     let secret = bench.dir.path().join("secret.csv").display().to_string();
     let external = |place: &str| format!("CREATE EXTERNAL TABLE x STORED AS CSV LOCATION '{place}'");
     for text in [
+        "SELECT * FROM '/etc/passwd'".to_owned(),
         "SELECT * FROM `/etc/passwd`".to_owned(),
         "SELECT * FROM csv.`/etc/passwd`".to_owned(),
         "DESCRIBE `/etc/passwd`".to_owned(),
@@ -82,7 +86,6 @@ async fn files_outside_the_folders_are_not_read_by_any_name() {
         let message = bench.fails(&text).await;
         assert!(message.starts_with("NOT_ALLOWED `") && message.ends_with("is not among what may be read; allowed: DIR/data"), "{text}: {message}");
     }
-    assert!(bench.fails("SELECT * FROM '/etc/passwd'").await.starts_with("SYNTAX expected identifier"), "no name at all");
     assert_eq!(bench.fails("SELECT * FROM link").await, "ANALYSIS there is no table `link`; there is `t`");
     for text in ["SELECT * FROM read_csv('/etc/passwd')", "SELECT * FROM read_parquet('x')", "SELECT * FROM parquet_metadata('x')"] {
         let message = bench.fails(text).await;

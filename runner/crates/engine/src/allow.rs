@@ -5,8 +5,10 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
+use datafusion::sql::sqlparser::tokenizer::Token;
 use firesteel_model::{Code, Failure, Stage};
 
+use crate::dialect::Text;
 use crate::failures::{self, Limits};
 
 fn refused(what: &str) -> Failure {
@@ -76,15 +78,45 @@ fn named(statement: &ast::Statement) -> String {
         ast::Statement::Update { .. } => "UPDATE".into(),
         ast::Statement::Delete(_) => "DELETE".into(),
         ast::Statement::Merge { .. } => "MERGE".into(),
-        other => {
-            let text = other.to_string();
-            let mut words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(|w| !matches!(*w, "" | "OR" | "REPLACE" | "TEMPORARY" | "TEMP"));
-            let first = words.next().unwrap_or("this statement").to_uppercase();
-            let second = words.next().unwrap_or_default().to_uppercase();
-            let kinds = ["TABLE", "FUNCTION", "DATABASE", "SCHEMA", "INDEX", "ROLE", "USER", "TRIGGER", "PROCEDURE", "SEQUENCE", "TYPE", "SECRET", "VIEW", "TRANSACTION", "MACRO"];
-            if kinds.contains(&second.as_str()) { format!("{first} {second}") } else { first }
-        }
+        other => first_words(other.to_string().split(|c: char| !c.is_ascii_alphabetic())),
     }
+}
+
+/// Kinds of things that a statement's second word may name.
+const THINGS: &[&str] = &[
+    "TABLE", "FUNCTION", "DATABASE", "SCHEMA", "CATALOG", "INDEX", "ROLE", "USER", "TRIGGER", "PROCEDURE", "SEQUENCE", "TYPE", "SECRET", "VIEW",
+    "TRANSACTION", "MACRO", "JAR", "FILE", "DATA",
+];
+
+fn first_words<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let mut words = words.map(str::to_uppercase).filter(|w| !matches!(w.as_str(), "" | "OR" | "REPLACE" | "TEMPORARY" | "TEMP" | "EXTERNAL"));
+    let first = words.next().unwrap_or_else(|| "this statement".into());
+    match words.next() {
+        Some(second) if THINGS.contains(&second.as_str()) => format!("{first} {second}"),
+        _ => first,
+    }
+}
+
+/// Statements that change something, by their first word: refused by name even where they cannot be parsed.
+const CHANGING: &[&str] = &[
+    "INSERT", "UPDATE", "DELETE", "MERGE", "COPY", "LOAD", "ALTER", "TRUNCATE", "CREATE", "DROP", "GRANT", "REVOKE", "CALL", "ADD", "CACHE",
+    "UNCACHE", "REFRESH", "ANALYZE", "MSCK", "OPTIMIZE", "VACUUM", "ATTACH", "DETACH", "INSTALL", "UNLOAD", "EXPORT", "IMPORT", "KILL", "LOCK",
+];
+
+/// For a text that is no statement: the refusal, if what it would be is not allowed anyway.
+pub fn instead(failure: Failure, text: &Text) -> Failure {
+    let words: Vec<&str> = text
+        .significant()
+        .take(6)
+        .filter_map(|t| match t {
+            Token::Word(w) if w.quote_style.is_none() => Some(w.value.as_str()),
+            _ => None,
+        })
+        .collect();
+    let name = first_words(words.into_iter());
+    let first = name.split(' ').next().unwrap_or_default();
+    let ours = ["CREATE VIEW", "CREATE TABLE", "DROP VIEW", "DROP TABLE", "CREATE", "DROP"].contains(&name.as_str());
+    if failure.code == Code::Syntax && CHANGING.contains(&first) && !ours { refused(&name) } else { failure }
 }
 
 /// Refuses a plan any node of which does not only read.

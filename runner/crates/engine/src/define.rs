@@ -87,7 +87,8 @@ impl Define {
         let key = knobs::key(written)?;
         let set = knobs::value(written, key, value)?;
         // Tried on a copy, so that a bad value fails the plan.
-        session.ctx.copied_config().options_mut().set(key, &set).map_err(|e| session.failed(&e))?;
+        let tried = session.ctx.copied_config().options_mut().set(key, &set);
+        tried.map_err(|e| failed(Code::Analysis, format!("`{key}` cannot be `{value}`: {}", session.failed(&e).message)))?;
         Ok(Define::Settings(vec![(key, Some(set))], Some([written.to_owned(), value.to_owned()])))
     }
 
@@ -108,10 +109,10 @@ impl Define {
         match typed {
             Statement::CreateExternalTable(table) => external(session, table).await.map(Some),
             Statement::Statement(inner) => match inner.as_ref() {
-                ast::Statement::CreateView(view) => create_view(session, text, typed, view).await.map(Some),
+                ast::Statement::CreateView(view) => create_view(session, text, view).await.map(Some),
                 ast::Statement::Drop { object_type, if_exists, names, .. } => drop(session, *object_type, *if_exists, names).map(Some),
                 ast::Statement::Prepare { .. } => {
-                    let mut statement = session.spelled(text, typed).await?;
+                    let mut statement = session.spelled(text).await?;
                     names::name(&mut statement);
                     let plan = session.to_plan(statement).await?;
                     if let LogicalPlan::Statement(datafusion::logical_expr::Statement::Prepare(prepare)) = &plan {
@@ -174,7 +175,7 @@ fn exists(session: &Session, name: &str) -> bool {
     session.catalog.tables.defined(name).is_some() || session.catalog.tables.file(name).is_some()
 }
 
-async fn create_view(session: &Session, text: &Text, typed: &Statement, view: &ast::CreateView) -> Result<Define, Failure> {
+async fn create_view(session: &Session, text: &Text, view: &ast::CreateView) -> Result<Define, Failure> {
     let name = placed(session, &view.name)?;
     if view.or_replace && view.if_not_exists {
         return Err(failed(Code::Syntax, "OR REPLACE and IF NOT EXISTS exclude each other".into()));
@@ -185,7 +186,7 @@ async fn create_view(session: &Session, text: &Text, typed: &Statement, view: &a
         }
         return Err(failed(Code::Analysis, format!("`{name}` exists; write CREATE OR REPLACE VIEW, or use another name")));
     }
-    let mut statement = session.spelled(text, typed).await?;
+    let mut statement = session.spelled(text).await?;
     names::name(&mut statement);
     if let Statement::Statement(inner) = &mut statement
         && let ast::Statement::CreateView(view) = inner.as_mut()

@@ -140,7 +140,7 @@ pub fn nearest<'a>(wanted: &str, there: &'a [String]) -> Option<&'a String> {
     if wanted.len() > 100 {
         return None;
     }
-    let reach = (wanted.chars().count() / 3).max(1);
+    let reach = ((wanted.chars().count() + 1) / 3).max(1);
     there
         .iter()
         .filter(|name| name.len() <= 100)

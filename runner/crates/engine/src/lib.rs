@@ -15,6 +15,7 @@
 //! `process` and `wire` between them.
 
 mod allow;
+mod balance;
 mod catalog;
 mod command;
 mod cooperate;

@@ -13,6 +13,8 @@ use datafusion::sql::sqlparser::ast::{
     VisitMut, VisitorMut,
 };
 
+use crate::balance::balance;
+
 /// What separates a name from what makes it unique. No name of a user's holds it.
 const MARK: char = '\u{1}';
 /// The longest name made of an expression, in bytes.
@@ -25,8 +27,11 @@ pub fn shown(name: &str) -> &str {
     name.split(MARK).next().unwrap_or_default()
 }
 
-/// Names every select item of a statement.
+/// Names every select item of a statement, and [balances](balance()) what is in it.
 pub fn name(statement: &mut Statement) {
+    if let Statement::Explain(explain) = statement {
+        return name(&mut explain.statement);
+    }
     if let Statement::Statement(statement) = statement {
         if let ast::Statement::Query(query) = statement.as_mut() {
             selects(&mut query.body, &mut |select| select.projection.iter_mut().for_each(narrow));
@@ -35,6 +40,12 @@ pub fn name(statement: &mut Statement) {
     }
 }
 
+/// Spark's functions that take an `int` and nothing wider: its whole numbers are `int`s, DataFusion's are not.
+const TAKE_INT: &[&str] = &[
+    "add_months", "bit_get", "date_add", "date_sub", "dateadd", "elt", "factorial", "getbit", "make_date", "make_dt_interval", "make_interval",
+    "shiftleft", "shiftright", "shiftrightunsigned", "slice", "space", "width_bucket",
+];
+
 struct Namer;
 
 impl VisitorMut for Namer {
@@ -42,6 +53,27 @@ impl VisitorMut for Namer {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         selects(&mut query.body, &mut |select| name_items(&mut select.projection));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        balance(expr);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Function(f) = expr
+            && let FunctionArguments::List(args) = &mut f.args
+            && TAKE_INT.contains(&f.name.to_string().to_lowercase().as_str())
+        {
+            for arg in &mut args.args {
+                if let FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) = arg
+                    && whole(e, 0)
+                {
+                    *e = int(e);
+                }
+            }
+        }
         ControlFlow::Continue(())
     }
 }
@@ -100,17 +132,16 @@ fn narrow(item: &mut SelectItem) {
     if !whole(expr, 0) {
         return;
     }
-    let expr = Expr::Cast {
-        kind: CastKind::Cast,
-        expr: Box::new(std::mem::replace(expr, null())),
-        data_type: DataType::Int(None),
-        array: false,
-        format: None,
-    };
+    let expr = int(expr);
     match (item, alias) {
         (SelectItem::ExprWithAlias { expr: e, .. }, _) => *e = expr,
         (item, name) => *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('`', name.unwrap_or_default()) },
     }
+}
+
+fn int(expr: &mut Expr) -> Expr {
+    let expr = Box::new(std::mem::replace(expr, null()));
+    Expr::Cast { kind: CastKind::Cast, expr, data_type: DataType::Int(None), array: false, format: None }
 }
 
 fn whole(expr: &Expr, depth: usize) -> bool {

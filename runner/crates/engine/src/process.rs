@@ -63,6 +63,11 @@ impl From<Death> for EngineError {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "deadlines of this process's own, on its own clock")]
+fn now() -> Instant {
+    Instant::now()
+}
+
 /// What is known of a worker at any time.
 #[derive(Clone, Debug, Default)]
 pub struct Situation {
@@ -233,6 +238,8 @@ impl Shared {
             match wire::read::<ToRunner>(&mut socket, self.settings.max_frame) {
                 Ok(Some(frame)) => self.hear(frame),
                 Ok(None) => break,
+                // It died with words of ours unread.
+                Err(e) if e.kind() == io::ErrorKind::ConnectionReset => break,
                 Err(e) => {
                     let mut state = self.lock();
                     state.verdict.get_or_insert_with(|| Death::Other(format!("its messages could not be read: {e}")));
@@ -302,10 +309,10 @@ impl Shared {
     fn watch(&self) {
         let period = Duration::from_millis(self.settings.watch_millis.max(1));
         let limit = self.settings.hard_limit();
-        let mut idle_since = Instant::now();
+        let mut idle_since = now();
         let mut busy = false;
         while self.situation.borrow().dead.is_none() {
-            let now = Instant::now();
+            let now = now();
             let resident = resident(self.pid);
             let mut state = self.lock();
             let was_busy = std::mem::replace(&mut busy, !state.slots.is_empty());
@@ -416,7 +423,7 @@ impl Drop for Line {
         }
         let mut state = self.shared.lock();
         if let Some(slot) = state.slots.get_mut(&self.n) {
-            slot.stop_by = Some(Instant::now() + Duration::from_millis(self.shared.settings.cancel_grace_millis));
+            slot.stop_by = Some(now() + Duration::from_millis(self.shared.settings.cancel_grace_millis));
             self.shared.settle(&state);
             drop(state);
             self.send(&ToWorker::Cancel { n: self.n });

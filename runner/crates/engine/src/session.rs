@@ -160,12 +160,12 @@ impl Session {
         if let Some(command) = command::read(&text, raw)? {
             return crate::show::plan(self, command, raw).await;
         }
-        let typed = text.parse(self.limits)?;
+        let typed = text.parse(self.limits).map_err(|failure| allow::instead(failure, &text))?;
         allow::statement(&typed)?;
         if let Some(define) = Define::of(self, &text, &typed).await? {
             return Ok(self.define(define, raw));
         }
-        let plan = self.query(&text, &typed).await?;
+        let plan = self.query(&text).await?;
         Ok(Planned::read(plan))
     }
 
@@ -174,8 +174,8 @@ impl Session {
     }
 
     /// The plan of a statement that reads, with Spark's names.
-    pub(crate) async fn query(&self, text: &Text, typed: &Statement) -> Result<LogicalPlan, Failure> {
-        let mut statement = self.spelled(text, typed).await?;
+    pub(crate) async fn query(&self, text: &Text) -> Result<LogicalPlan, Failure> {
+        let mut statement = self.spelled(text).await?;
         names::name(&mut statement);
         let plan = self.to_plan(statement).await?;
         let plan = match plan {
@@ -190,10 +190,12 @@ impl Session {
     }
 
     /// The statement again, its names in the spelling of the tables that it names.
-    pub(crate) async fn spelled(&self, text: &Text, typed: &Statement) -> Result<Statement, Failure> {
+    pub(crate) async fn spelled(&self, text: &Text) -> Result<Statement, Failure> {
         let state = self.ctx.state();
+        // The names of queries inside the statement are told from tables when all are spelled alike.
         let mut known = Spellings::default();
-        for name in state.resolve_table_references(typed).map_err(|e| self.failed(&e))? {
+        let alike = text.spelled(&known).parse(self.limits)?;
+        for name in state.resolve_table_references(&alike).map_err(|e| self.failed(&e))? {
             if let Some(table) = self.table(&state, &name).await? {
                 table.schema().fields().iter().for_each(|f| known.add(f));
             }

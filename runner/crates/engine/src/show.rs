@@ -99,7 +99,7 @@ pub async fn plan(session: &Session, command: Command, raw: &str) -> Result<Plan
             let text = Text::read(inner, session.limits)?;
             let typed = text.parse(session.limits)?;
             crate::allow::statement(&typed)?;
-            let plan = session.query(&text, &typed).await?;
+            let plan = session.query(&text).await?;
             session.rows(described(describe(plan.schema().as_arrow())))
         }
     }
