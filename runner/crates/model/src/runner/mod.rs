@@ -200,6 +200,8 @@ pub enum Note {
     Unpublished(StatementId),
     /// A write was refused because its version was old.
     Conflict,
+    /// This runner ended its session, in this state: `dead`, `fail` or, given up, `running`.
+    SessionEnded(&'static str),
 }
 
 /// How the runner ends.
@@ -481,9 +483,14 @@ impl Runner {
     }
 
     fn session_ended(&mut self, answer: Result<Version, Trouble>, now: Millis, out: &mut Vec<Action>) {
-        let Phase::Ending { retry, exit, .. } = &mut self.phase else { return };
+        let Phase::Ending { change, retry, exit } = &mut self.phase else { return };
         match answer {
             Ok(_) => {
+                out.push(Action::Note(Note::SessionEnded(match change {
+                    SessionChange::End => "dead",
+                    SessionChange::Fail { .. } => "fail",
+                    _ => "running",
+                })));
                 let exit = exit.clone();
                 self.exit(exit, out);
             }

@@ -91,6 +91,9 @@ pub async fn run(job: Job, shared: Arc<Shared>, mut stop: mpsc::UnboundedReceive
         if let Some(exit) = shell.exit.take() {
             shell.shared.stepped.notify_one();
             shell.work.clear();
+            if shell.job.counters.sessions_active.set(0) > 0 {
+                shell.job.counters.sessions_finished.inc();
+            }
             shell.job.engine.close().await;
             return told(&shell.job.clone(), exit).await;
         }
@@ -209,6 +212,14 @@ impl Shell {
             Note::Unpublished(statement) => tracing::warn!(session, %statement, "not published or removed: left to a sweep"),
             Note::Conflict => {
                 counters.conflicts.inc();
+            }
+            Note::SessionEnded(state) => {
+                match *state {
+                    "dead" => counters.sessions_dead.inc(),
+                    "fail" => counters.sessions_failed.inc(),
+                    _ => 0,
+                };
+                tracing::info!(session, state, "the session was ended or given up");
             }
         }
     }
