@@ -53,8 +53,8 @@ async fn a_number_is_never_used_twice() {
 
 const CHILD: &str = "FIRESTEEL_CONTRACT_CHILD";
 
-/// Each of several processes adds to one number, again whenever another was first: nothing that was added is lost. This test starts
-/// itself anew for each process.
+/// Each of several processes adds to one number, again whenever another was first: nothing that was added is lost. This
+/// test starts itself anew for each process.
 #[tokio::test]
 async fn processes_that_write_at_once_lose_nothing() {
     const ADDITIONS: u32 = 50;

@@ -1,4 +1,5 @@
-//! One suite for every store: what is true of one is true of all. A real OpenSearch takes part if `OPENSEARCH_URL` names one.
+//! One suite for every store: what is true of one is true of all. A real OpenSearch takes part if `OPENSEARCH_URL`
+//! names one.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -26,8 +26,8 @@ fn searched(index: Index) -> &'static [&'static str] {
     }
 }
 
-/// Checks the mapping of an index that exists: more than ours is fine. Fields by which nothing is searched may differ; they are
-/// returned, to be logged.
+/// Checks the mapping of an index that exists: more than ours is fine. Fields by which nothing is searched may differ;
+/// they are returned, to be logged.
 ///
 /// # Errors
 /// `Refused` names the index and the field, what was expected of it and what was found.
