@@ -20,6 +20,7 @@ use firesteel_session::clock::SystemClock;
 use firesteel_session::counters::Counters;
 use firesteel_store::Scope;
 use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -74,6 +75,7 @@ pub fn repl(matches: &ArgMatches, mut settings: Configuration, runtime: &Runtime
     {
         let _inside = runtime.enter();
         let engine = engine::start(&settings.engine, &mut warming)?;
+        warming.spawn(remove_when_killed(folder.0.clone()));
         let store = Arc::clone(&store);
         serving.spawn(async move {
             serving::serve(me, &settings, store, heart, engine, Counters::default(), stopped).await
@@ -117,6 +119,19 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// A terminal that is closed ends this process before anything else is done.
+async fn remove_when_killed(folder: PathBuf) {
+    let (Ok(mut hangup), Ok(mut terminate)) = (signal(SignalKind::hangup()), signal(SignalKind::terminate())) else {
+        return;
+    };
+    let code = tokio::select! {
+        _ = hangup.recv() => 129,
+        _ = terminate.recv() => 143,
+    };
+    drop(Folder(folder));
+    std::process::exit(code);
 }
 
 struct Front<'a> {

@@ -184,7 +184,7 @@ pub struct Running {
 impl Running {
     pub fn new(mut command: Command) -> Running {
         let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
         let (lines, received) = channel();
         let stderr = BufReader::new(child.stderr.take().expect("piped"));
         let mut stdout = child.stdout.take().expect("piped");

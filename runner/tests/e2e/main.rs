@@ -10,3 +10,4 @@ mod opensearch;
 mod prompt;
 mod readme;
 mod stopping;
+mod terminal;

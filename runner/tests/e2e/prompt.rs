@@ -132,6 +132,17 @@ fn it_leaves_nothing_behind() {
 }
 
 #[test]
+fn not_even_when_it_is_told_to_end() {
+    let home = Home::new();
+    let mut running = home.start(&["repl", "--log", "info"]);
+    running.says("serving the session");
+    assert_eq!(running.stops().code, 143);
+    let left: Vec<_> =
+        std::fs::read_dir(home.path()).expect("a folder").map(|e| e.expect("an entry").file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().contains("repl")), "{left:?}");
+}
+
+#[test]
 fn who_reads_only_the_first_line_is_no_error() {
     let home = Home::new();
     let mut shell = home.program("bash");
