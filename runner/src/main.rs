@@ -11,6 +11,7 @@ mod engine;
 mod logging;
 mod output;
 mod problem;
+mod progress;
 mod repl;
 mod run;
 mod serving;

@@ -95,7 +95,7 @@ pub async fn run(settings: &mut Configuration, by_class: bool) -> Result<ExitCod
     settings.engine.catalog.clone_from(&me.data_source);
     let engine = engine::start(&settings.engine, &mut tasks)?;
     let stop = serving::on_signals(&mut tasks)?;
-    tracing::info!(session = me.session.as_str(), store = place.option().trim(), "started");
+    tracing::info!(session = me.session.as_str(), store = %place, "started");
     let exit = serving::serve(me, settings, store, heart, engine, counters, stop).await?;
     tracing::info!(code = exit.code, why = exit.why, "leaving");
     Ok(ExitCode::from(exit.code))

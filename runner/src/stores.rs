@@ -1,5 +1,6 @@
 //! Which store the settings mean, and opening it.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -75,9 +76,18 @@ impl Place {
     #[must_use]
     pub fn option(&self) -> String {
         match self {
-            Place::OpenSearch(url) => format!(" --store {}", without_password(url)),
             Place::Sqlite(file) if *file == ambient::data_folder().join("firesteel.db") => String::new(),
-            Place::Sqlite(file) => format!(" --store {}", file.display()),
+            place => format!(" --store {place}"),
+        }
+    }
+}
+
+/// Without a password, if its URL holds one.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::OpenSearch(url) => f.write_str(&without_password(url)),
+            Place::Sqlite(file) => write!(f, "{}", file.display()),
         }
     }
 }

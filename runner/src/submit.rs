@@ -15,6 +15,7 @@ use crate::client::{self, Client, Submission, Submitted};
 use crate::conf::Configuration;
 use crate::output::{self, Format, Look};
 use crate::problem::Problem;
+use crate::progress::Line;
 use crate::stores::{DATA_SOURCE, Place};
 
 /// How long nobody may serve the session before that is said, in milliseconds.
@@ -99,7 +100,13 @@ async fn wait(
     place: &Place,
 ) -> Result<StatementState, Problem> {
     let mut hint = Unserved::new(client, place, client.store.time().await?);
-    let ended = client.ended(&ids.statement, |watched, took| hint.seen(watched, took));
+    let mut line = Line::new();
+    let ended = client.ended(&ids.statement, |watched, took| {
+        line.show(watched, took);
+        if let Some(hint) = hint.seen(watched, took) {
+            line.say(&hint);
+        }
+    });
     let limit = async {
         match timeout {
             Some(timeout) => client.clock.sleep_until(client.clock.now().plus(timeout)).await,
@@ -132,21 +139,19 @@ impl Unserved {
         Unserved { command: format!("firesteel run{} --session {session}", place.option()), submitted, said: false }
     }
 
-    fn seen(&mut self, watched: &Watched, took: u64) {
+    fn seen(&mut self, watched: &Watched, took: u64) -> Option<String> {
         let waiting = watched.statement.as_ref().is_some_and(|s| s.value.state == StatementState::Waiting);
         if self.said || !waiting || took < UNSERVED {
-            return;
+            return None;
         }
         let session = watched.session.as_ref().map(|session| &session.value);
-        if !session.is_some_and(|session| is_served(session, self.submitted + took)) {
-            self.said = true;
-            let why = if session.is_some_and(|s| s.state.is_ended()) {
-                "the session has ended"
-            } else {
-                "nobody serves the session"
-            };
-            eprintln!("firesteel: {why}; the statement waits\n  start a runner: {}", self.command);
+        if session.is_some_and(|session| is_served(session, self.submitted + took)) {
+            return None;
         }
+        self.said = true;
+        let ended = session.is_some_and(|session| session.state.is_ended());
+        let why = if ended { "the session has ended" } else { "nobody serves the session" };
+        Some(format!("firesteel: {why}; the statement waits\n  start a runner: {}", self.command))
     }
 }
 

@@ -2,7 +2,6 @@
 //! store, and what is shown is the result document that the runner wrote.
 
 mod command;
-mod progress;
 mod prompt;
 mod split;
 
@@ -29,7 +28,7 @@ use crate::conf::Configuration;
 use crate::output::{self, Format, Look};
 use crate::problem::{Problem, tell};
 use crate::stores::{DATA_SOURCE, Place};
-use crate::{ambient, engine, serving};
+use crate::{ambient, engine, progress, serving};
 use command::Command;
 use prompt::{Entered, Prompt};
 use split::Splitter;

@@ -37,6 +37,14 @@ impl Line {
         bar.set_message(text(state, progress, took));
         bar.tick();
     }
+
+    /// Says something that stays, on standard error.
+    pub fn say(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| eprintln!("{text}")),
+            None => eprintln!("{text}"),
+        }
+    }
 }
 
 impl Drop for Line {
