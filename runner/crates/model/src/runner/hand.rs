@@ -4,10 +4,9 @@
 //! wait while the lease does not hold. What the store says is believed only by version: a claim is what its write
 //! got, a decision is what its write was told.
 
-use super::{
-    Action, Beside, Fault, Input, Note, Phase, Retry, RunTrouble, Runner, StageTrouble, Trouble, Verdict, Watched,
-};
-use crate::attempt::{Attempt, Kind, MAX_ATTEMPTS};
+use super::verdict::failed;
+use super::{Action, Fault, Input, Note, Phase, Retry, Runner, Trouble, Verdict};
+use crate::attempt::{Attempt, Kind};
 use crate::failure::{Code, Failure, Stage};
 use crate::ids::StatementId;
 use crate::policy::{OnStop, Policy};
@@ -15,12 +14,9 @@ use crate::session::Session;
 use crate::statement::{Event, Statement, StatementState};
 use crate::version::{Millis, Stored, Version};
 
-/// How often a decided result is tried to be published, or remains to be removed, before a sweep is left to do it.
-const LAST_TRIES: u32 = 8;
-
 /// Where the statement in hand stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+pub(super) enum Step {
     Claiming,
     Reading(After),
     AskingSession,
@@ -39,14 +35,14 @@ enum Step {
 
 /// What the statement is read after.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum After {
+pub(super) enum After {
     Claim,
     Decide(Verdict),
 }
 
 /// What is looked for beside the statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Why {
+pub(super) enum Why {
     Adopted,
     Died,
     Marker,
@@ -56,21 +52,21 @@ enum Why {
 /// The statement in hand.
 #[derive(Debug)]
 pub(super) struct Hand {
-    statement: Statement,
-    version: Version,
-    waited_from: Millis,
-    step: Step,
-    retry: Retry,
-    foreign: bool,
-    n: u32,
-    kind: Option<Kind>,
-    begun: bool,
-    marked: bool,
-    companion: Option<Version>,
-    claimed_at: Millis,
-    timeout: Option<u64>,
-    next_look: Millis,
-    looking: bool,
+    pub(super) statement: Statement,
+    pub(super) version: Version,
+    pub(super) waited_from: Millis,
+    pub(super) step: Step,
+    pub(super) retry: Retry,
+    pub(super) foreign: bool,
+    pub(super) n: u32,
+    pub(super) kind: Option<Kind>,
+    pub(super) begun: bool,
+    pub(super) marked: bool,
+    pub(super) companion: Option<Version>,
+    pub(super) claimed_at: Millis,
+    pub(super) timeout: Option<u64>,
+    pub(super) next_look: Millis,
+    pub(super) looking: bool,
 }
 
 impl Hand {
@@ -98,12 +94,12 @@ impl Hand {
         &self.statement.id
     }
 
-    fn attempt(&self) -> Attempt {
+    pub(super) fn attempt(&self) -> Attempt {
         Attempt { claim: self.version, n: self.n }
     }
 
     /// The engine is at work, or about to be: a cancel, a timeout or a stop ends it here.
-    fn at_work(&self) -> bool {
+    pub(super) fn at_work(&self) -> bool {
         matches!(self.step, Step::Planning | Step::Marking | Step::Proving | Step::Confirming | Step::Running)
     }
 
@@ -146,16 +142,8 @@ impl Hand {
     }
 }
 
-fn failed(code: Code, stage: Stage, message: impl Into<String>) -> Verdict {
-    Verdict::Failed(Fault::Failure(Failure::new(code, stage, message)))
-}
-
-fn interrupted() -> Verdict {
-    failed(Code::Interrupted, Stage::Execute, "interrupted: outcome unknown; the statement writes and its runner or worker was lost after it began, look at its target before you send it again")
-}
-
 impl Runner {
-    fn hand(&mut self) -> Option<&mut Hand> {
+    pub(super) fn hand(&mut self) -> Option<&mut Hand> {
         match &mut self.phase {
             Phase::Serving(serving) => serving.hand.as_deref_mut(),
             _ => None,
@@ -180,7 +168,7 @@ impl Runner {
     }
 
     /// Goes to a step and sends its action, unless the lease does not hold and the step needs it.
-    fn enter(&mut self, step: Step, now: Millis, out: &mut Vec<Action>) {
+    pub(super) fn enter(&mut self, step: Step, now: Millis, out: &mut Vec<Action>) {
         if let Some(hand) = self.hand() {
             hand.step = step;
             hand.retry = Retry::default();
@@ -220,7 +208,7 @@ impl Runner {
         }
     }
 
-    fn again(&mut self, now: Millis) {
+    pub(super) fn again(&mut self, now: Millis) {
         let policy = self.policy.clone();
         if let Some(hand) = self.hand() {
             hand.retry.again(now, &policy);
@@ -255,31 +243,6 @@ impl Runner {
         }
         if hand.retry.due(now) {
             self.send(now, out);
-        }
-    }
-
-    /// The engine's work is over, one way or the other: what was begun is dropped unless it succeeded.
-    fn decide(&mut self, verdict: Verdict, now: Millis, out: &mut Vec<Action>) {
-        if verdict != Verdict::Success {
-            out.push(Action::Drop);
-        }
-        self.enter(Step::Deciding(verdict), now, out);
-    }
-
-    /// Another decision stands: what this attempt staged goes.
-    fn overruled(&mut self, state: &'static str, now: Millis, out: &mut Vec<Action>) {
-        let Some(hand) = self.hand() else { return };
-        out.push(Action::Drop);
-        if hand.kind == Some(Kind::Define) && hand.begun {
-            out.push(Action::VoidDefine);
-        }
-        let (id, begun) = (hand.statement.id.clone(), hand.begun);
-        out.push(Action::Note(Note::Overruled(id.clone())));
-        out.push(Action::Note(Note::Ended(id, state, now.since(hand.claimed_at))));
-        if begun {
-            self.enter(Step::Discarding, now, out);
-        } else {
-            self.put_down(now, out);
         }
     }
 
@@ -407,186 +370,6 @@ impl Runner {
             self.enter(Step::Claiming, now, out);
         } else {
             self.hand_begin(now, out);
-        }
-    }
-
-    fn read_to_decide(&mut self, read: Option<Stored<Statement>>, verdict: Verdict, now: Millis, out: &mut Vec<Action>) {
-        let Some(hand) = self.hand() else { return };
-        let Some(read) = read else { return self.overruled("deleted", now, out) };
-        if read.version == hand.version {
-            return self.enter(Step::Deciding(verdict), now, out);
-        }
-        let name = read.value.state.name();
-        match (&read.value.state, verdict) {
-            (StatementState::Success, Verdict::Success) => self.enter(Step::Examining(Why::Decided), now, out),
-            (StatementState::Failed { .. } | StatementState::Timeout { .. }, Verdict::Failed(fault)) => {
-                hand.statement.state = read.value.state;
-                out.push(Action::Note(Note::Ended(read.value.id, name, now.since(hand.claimed_at))));
-                self.enter(Step::Publishing(Some(fault)), now, out);
-            }
-            (StatementState::Waiting, Verdict::Release) => self.put_down(now, out),
-            _ => self.overruled(name, now, out),
-        }
-    }
-
-    fn examined(&mut self, beside: &Beside, why: Why, now: Millis, out: &mut Vec<Action>) {
-        let Some(hand) = self.hand() else { return };
-        let attempt = hand.attempt();
-        hand.companion = beside.companion;
-        match why {
-            Why::Decided if beside.candidate == Some(attempt) => {
-                out.push(Action::Note(Note::Ended(hand.statement.id.clone(), "success", now.since(hand.claimed_at))));
-                self.publish_success(now, out);
-            }
-            Why::Decided => self.overruled("success", now, out),
-            Why::Marker => match beside.marker {
-                Some(marker) if marker == attempt => self.marked(now, out),
-                Some(_) => self.decide(interrupted(), now, out),
-                None => self.enter(Step::Marking, now, out),
-            },
-            Why::Adopted | Why::Died if beside.marker.is_some() => self.decide(interrupted(), now, out),
-            Why::Adopted | Why::Died => match beside.attempts.max(1) + 1 {
-                next if next > MAX_ATTEMPTS => self.decide(
-                    failed(Code::Attempts, Stage::Execute, format!("the statement was begun {MAX_ATTEMPTS} times and its runner or worker was lost each time; it may need more memory than there is")),
-                    now,
-                    out,
-                ),
-                next => self.enter(Step::Counting(next), now, out),
-            },
-        }
-    }
-
-    fn marked(&mut self, now: Millis, out: &mut Vec<Action>) {
-        if let Some(hand) = self.hand() {
-            hand.marked = true;
-        }
-        self.enter(Step::Proving, now, out);
-    }
-
-    fn run_trouble(&mut self, trouble: RunTrouble, now: Millis, out: &mut Vec<Action>) {
-        let Some(hand) = self.hand() else { return };
-        match trouble {
-            RunTrouble::Failed(failure) => self.decide(Verdict::Failed(Fault::Failure(failure)), now, out),
-            RunTrouble::Died { why } => {
-                out.push(Action::Note(Note::WorkerDied(hand.statement.id.clone(), why.clone())));
-                if hand.marked && hand.begun {
-                    self.decide(interrupted(), now, out);
-                } else if hand.n > 1 {
-                    self.decide(failed(Code::WorkerDied, Stage::Execute, format!("the statement's process died twice: {why}")), now, out);
-                } else {
-                    out.push(Action::Drop);
-                    self.enter(Step::Examining(Why::Died), now, out);
-                }
-            }
-        }
-    }
-
-    fn staged(&mut self, answer: Result<(), StageTrouble>, now: Millis, out: &mut Vec<Action>) {
-        match answer {
-            Ok(()) => self.decide(Verdict::Success, now, out),
-            Err(StageTrouble::DuplicateQueryId) => self.decide(
-                failed(Code::DuplicateQueryId, Stage::Result, "another statement has the same queryId, so its reader could not tell the results apart; submit it again with one of its own"),
-                now,
-                out,
-            ),
-            Err(StageTrouble::Superseded) => self.overruled("superseded", now, out),
-            Err(StageTrouble::Refused(failure)) => self.decide(Verdict::Failed(Fault::Failure(failure)), now, out),
-            Err(StageTrouble::Again) => self.again(now),
-        }
-    }
-
-    fn decided(&mut self, answer: Result<Version, Trouble>, verdict: Verdict, now: Millis, out: &mut Vec<Action>) {
-        let timeout_state = self.policy.timeout_state;
-        let Some(hand) = self.hand() else { return };
-        match answer {
-            Ok(version) => {
-                let id = hand.statement.id.clone();
-                let void = hand.kind == Some(Kind::Define) && hand.begun && verdict != Verdict::Success;
-                match verdict {
-                    Verdict::Success => {
-                        // The claim's version stays: it names the attempt whose result is published.
-                        out.push(Action::Note(Note::Ended(id, "success", now.since(hand.claimed_at))));
-                        self.publish_success(now, out);
-                    }
-                    Verdict::Failed(fault) => {
-                        hand.statement.state = fault.state(timeout_state);
-                        out.push(Action::Note(Note::Ended(id, hand.statement.state.name(), now.since(hand.claimed_at))));
-                        if void {
-                            out.push(Action::VoidDefine);
-                        }
-                        self.enter(Step::Publishing(Some(fault)), now, out);
-                    }
-                    Verdict::Release => {
-                        hand.version = version;
-                        if void {
-                            out.push(Action::VoidDefine);
-                        }
-                        out.push(Action::Note(Note::Released(id)));
-                        self.put_down(now, out);
-                    }
-                }
-            }
-            Err(Trouble::Conflict | Trouble::Unknown) => self.enter(Step::Reading(After::Decide(verdict)), now, out),
-            Err(_) => self.again(now),
-        }
-    }
-
-    fn publish_success(&mut self, now: Millis, out: &mut Vec<Action>) {
-        let Some(hand) = self.hand() else { return };
-        hand.statement.state = StatementState::Success;
-        if hand.kind == Some(Kind::Define) {
-            out.push(Action::KeepDefine);
-        }
-        self.enter(Step::Publishing(None), now, out);
-    }
-
-    fn finished(&mut self, answer: Result<(), Trouble>, now: Millis, out: &mut Vec<Action>) {
-        let Some(hand) = self.hand() else { return };
-        match answer {
-            Err(Trouble::Unavailable | Trouble::Unknown | Trouble::Conflict) if hand.retry.tries < LAST_TRIES => self.again(now),
-            Err(_) => {
-                out.push(Action::Note(Note::Unpublished(hand.statement.id.clone())));
-                self.put_down(now, out);
-            }
-            Ok(()) => self.put_down(now, out),
-        }
-    }
-
-    fn watched(&mut self, answer: Result<Watched, Trouble>, now: Millis, out: &mut Vec<Action>) {
-        let Some(hand) = self.hand() else { return };
-        hand.looking = false;
-        let Ok(seen) = answer else { return };
-        if seen.statement.as_ref().is_some_and(|s| s.value.id != hand.statement.id) {
-            return;
-        }
-        if let Some(lease) = &mut self.lease {
-            lease.seen(seen.session.as_ref(), now);
-        }
-        let Some(hand) = self.hand() else { return };
-        if !hand.at_work() {
-            return;
-        }
-        hand.timeout = seen.timeout.or(hand.timeout);
-        match &seen.statement {
-            None => self.overruled("deleted", now, out),
-            Some(s) if s.value.state.is_terminal() || s.version > hand.version => self.overruled(s.value.state.name(), now, out),
-            Some(_) => self.hand_tick(now, out),
-        }
-    }
-}
-
-impl Fault {
-    /// The state that a statement with this fault ends in.
-    #[must_use]
-    pub fn state(&self, timeout_state: bool) -> StatementState {
-        let error = match self {
-            Fault::Timeout => "timeout".to_owned(),
-            Fault::WaitTimeout => "wait timeout".to_owned(),
-            Fault::Failure(failure) => failure.to_document(),
-        };
-        match self {
-            Fault::Timeout if timeout_state => StatementState::Timeout { error },
-            _ => StatementState::Failed { error },
         }
     }
 }

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::failure::{Code, Stage};
-use crate::ids::{JobId, QueryId, RunnerId};
-use crate::session::{Owner, SessionState};
+use crate::attempt::{Attempt, Kind};
+use crate::failure::{Code, Failure, Stage};
+use crate::ids::{JobId, QueryId, RunnerId, SessionId};
+use crate::session::{Owner, Session, SessionState};
 use crate::statement::{QueryText, StatementState};
 
 fn at(seq_no: u64) -> Version {
