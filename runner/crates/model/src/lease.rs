@@ -127,6 +127,30 @@ impl Lease {
         self.due = now;
     }
 
+    /// A search saw the session like this. If that is news and means that the lease is lost, says so and has the session read:
+    /// a search is never decided on.
+    pub fn hinted(&mut self, session: &Stored<Session>, now: Millis) -> bool {
+        let news = session.version > self.version && self.judged(Some(session)).is_some();
+        if news {
+            self.doubted(now);
+        }
+        news
+    }
+
+    /// What a session's document says of this lease.
+    fn judged(&self, session: Option<&Stored<Session>>) -> Option<Lost> {
+        let Some(session) = session.map(|s| &s.value) else { return Some(Lost::Gone) };
+        if session.state.is_ended() {
+            Some(Lost::Ended)
+        } else if self.job.as_ref().is_some_and(|job| session.excluded.contains(job)) {
+            Some(Lost::Excluded)
+        } else if session.owner.as_ref().map(|o| &o.runner) != Some(&self.runner) {
+            Some(Lost::Taken)
+        } else {
+            None
+        }
+    }
+
     /// The store did not answer.
     pub fn silent(&mut self, now: Millis) {
         let since = *self.silent_since.get_or_insert(now);
@@ -140,16 +164,10 @@ impl Lease {
     /// The session was read: it tells whose it is, and at which version the next renewal may be tried.
     pub fn seen(&mut self, session: Option<&Stored<Session>>, now: Millis) {
         self.silent_since = None;
-        self.lost = self.lost.or(match session {
-            None => Some(Lost::Gone),
-            Some(s) if s.value.state.is_ended() => Some(Lost::Ended),
-            Some(s) if self.job.as_ref().is_some_and(|job| s.value.excluded.contains(job)) => Some(Lost::Excluded),
-            Some(s) if s.value.owner.as_ref().map(|o| &o.runner) != Some(&self.runner) => Some(Lost::Taken),
-            Some(s) => {
-                self.version = self.version.max(s.version);
-                None
-            }
-        });
+        self.lost = self.lost.or(self.judged(session));
+        if let Some(session) = session.filter(|_| self.lost.is_none()) {
+            self.version = self.version.max(session.version);
+        }
         if self.doubtful {
             self.doubtful = false;
             self.due = now;
@@ -232,6 +250,16 @@ mod tests {
             l.seen(seen.as_ref(), Millis(4_000));
             assert_eq!((l.lost(), l.beat(Millis(4_000)), l.holds(Millis(4_000))), (Some(lost), Beat::Stop, false));
         }
+    }
+
+    #[test]
+    fn a_search_that_shows_it_lost_is_read_about_unless_it_is_old() {
+        let mut l = lease();
+        assert!(!l.hinted(&session("other", SessionState::Running, 4), Millis(2_000)), "older than the lease itself");
+        assert!(!l.hinted(&session("me", SessionState::Running, 9), Millis(2_000)));
+        assert_eq!(l.beat(Millis(2_000)), Beat::Wait(Millis(4_000)));
+        assert!(l.hinted(&session("me", SessionState::Dead, 9), Millis(2_000)));
+        assert_eq!((l.beat(Millis(2_000)), l.lost()), (Beat::Read, None), "not lost before it was read");
     }
 
     #[test]

@@ -61,6 +61,8 @@ pub struct Open {
     pub statements: Vec<Stored<Statement>>,
     /// Ids of documents that could not be read as statements, with the reason.
     pub unreadable: Vec<(String, String)>,
+    /// The session's own document as the same search saw it, unless it did not start yet.
+    pub session: Option<Stored<Session>>,
 }
 
 /// One look at a running statement and what surrounds it.

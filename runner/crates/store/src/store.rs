@@ -136,9 +136,14 @@ impl<D: Documents> Store<D> {
         Ok(Stored { version: found.version, value: wire::statement::read(id, &found.source)? })
     }
 
-    fn open(&self, found: Vec<Found>) -> Open {
+    fn open(&self, id: &SessionId, found: Vec<Found>) -> Open {
         let mut open = Open::default();
         for hit in found {
+            if hit.source["type"] == "session" {
+                // One that is unreadable is told by whoever reads it by its id.
+                open.session = wire::session::read(id, &hit.source).ok().map(|value| Stored { version: hit.version, value });
+                continue;
+            }
             match self.read_statement(&hit) {
                 Ok(statement) => open.statements.push(statement),
                 Err(bad) => open.unreadable.push((hit.id, bad.to_string())),
@@ -149,13 +154,13 @@ impl<D: Documents> Store<D> {
     }
 
     fn open_search(&self, session: &SessionId, limit: usize) -> Search {
-        let one = |value: &str| vec![value.to_owned()];
         Search {
             index: self.index(),
             terms: vec![
-                (Field::Type, one("statement")),
-                (Field::Session, one(session.as_str())),
-                (Field::State, vec!["waiting".to_owned(), "running".to_owned()]),
+                (Field::Type, vec!["statement".to_owned(), "session".to_owned()]),
+                (Field::Session, vec![session.as_str().to_owned()]),
+                // A session that was ended by another is noticed by the same search.
+                (Field::State, ["waiting", "running", "dead", "fail"].map(str::to_owned).to_vec()),
             ],
             order: Order::Oldest(Field::Submitted),
             limit,
@@ -251,12 +256,14 @@ impl<D: Documents> SessionStore for Store<D> {
     }
 
     async fn open_statements(&self, session: &SessionId, limit: usize) -> Result<Open, StoreError> {
-        Ok(self.open(self.documents.search(&self.open_search(session, limit)).await?))
+        let mut open = self.open(session, self.documents.search(&self.open_search(session, limit + 1)).await?);
+        open.statements.truncate(limit);
+        Ok(open)
     }
 
     async fn every_open_statement(&self, session: &SessionId) -> Result<Open, StoreError> {
         self.documents.refresh(self.index()).await?;
-        Ok(self.open(self.documents.search(&self.open_search(session, usize::MAX)).await?))
+        Ok(self.open(session, self.documents.search(&self.open_search(session, usize::MAX)).await?))
     }
 
     async fn statement(&self, id: &StatementId) -> Result<Option<Stored<Statement>>, StoreError> {

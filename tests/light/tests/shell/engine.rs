@@ -101,7 +101,6 @@ impl Plan for Planned {
             "fail" => return Err(Failure::new(Code::Execution, Stage::Execute, "as asked").into()),
             "die" => return Err(EngineError::Died("signal 9".into())),
             "hang" => std::future::pending().await,
-            "wait" => tokio::time::sleep(Duration::from_millis(number(1))).await,
             "write" => {
                 tokio::time::sleep(Duration::from_millis(number(1))).await;
                 *self.words.seen.lock().unwrap().writes.entry(self.id.clone()).or_default() += 1;
@@ -114,7 +113,9 @@ impl Plan for Planned {
             "show" => texts(self.words.seen.lock().unwrap().worker.clone()),
             _ => numbers(1),
         };
-        let batches = stream::iter(batches.into_iter().map(Ok)).boxed();
+        let wait = if self.word(0) == "wait" { number(1) } else { 0 };
+        let rows = stream::iter(batches.into_iter().map(Ok));
+        let batches = stream::once(tokio::time::sleep(Duration::from_millis(wait))).map(move |()| rows.clone()).flatten().boxed();
         Ok(Output { schema, batches, progress: watch::channel(Progress { rows: 7, bytes: 70, elapsed_millis: 0 }).1 })
     }
 }

@@ -217,6 +217,19 @@ async fn a_closed_session_is_never_revived_by_a_heartbeat() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_session_closed_by_another_is_left_before_its_next_statement_is_claimed() {
+    let (world, words) = (World::new(), Words::default());
+    let slow = Policy { heartbeat: 20_000, first_heartbeat: 20_000, lease: 60_000, ..quick() };
+    let runner = world.run("r1", &slow, words.clone(), no_faults());
+    pause(20).await;
+    let read = world.user.session(&crate::world::session_id()).await.unwrap().unwrap();
+    world.user.write_session(&read.value.id, read.version, &firesteel_model::SessionChange::End).await.unwrap();
+    world.submit("a", "rows 1").await;
+    assert_eq!(runner.exit().await, 0);
+    assert_eq!((world.state("a").await.name(), words.runs("a")), ("waiting", 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_store_that_goes_away_for_a_while_costs_time_and_nothing_else() {
     let (world, words) = (World::new(), Words::default());
     let clock = world.clock;

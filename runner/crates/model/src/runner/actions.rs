@@ -216,8 +216,8 @@ pub enum Input {
     Proved(Millis, Result<Version, Trouble>),
     /// Whether the session's end was written.
     SessionEnded(Result<Version, Trouble>),
-    /// The open statements, oldest first.
-    Open(Result<Vec<Stored<Statement>>, Trouble>),
+    /// What a search saw.
+    Open(Result<Sight, Trouble>),
     /// A statement as read.
     Statement(Result<Option<Stored<Statement>>, Trouble>),
     /// Whether a statement was moved or decided.
@@ -240,6 +240,15 @@ pub enum Input {
     Published(Result<(), Trouble>),
     /// Whether an attempt's remains are gone.
     Discarded(Result<(), Trouble>),
+}
+
+/// What a search saw: a hint, since a search may lag behind writes.
+#[derive(Clone, Debug, Default)]
+pub struct Sight {
+    /// The open statements, oldest first.
+    pub statements: Vec<Stored<Statement>>,
+    /// The session's document, if it was among the hits.
+    pub session: Option<Stored<Session>>,
 }
 
 /// What a look at a running statement showed.

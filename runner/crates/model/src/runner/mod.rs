@@ -23,7 +23,7 @@ use crate::statement::Statement;
 use crate::version::{Millis, Stored, Version};
 
 pub use actions::{
-    Action, Beside, Exit, Fault, Identity, Input, Note, RunTrouble, StageTrouble, Trouble, Verdict, Watched,
+    Action, Beside, Exit, Fault, Identity, Input, Note, RunTrouble, Sight, StageTrouble, Trouble, Verdict, Watched,
 };
 use hand::Hand;
 use own::Watch;

@@ -1,11 +1,11 @@
 //! Which statement is next: oldest first, never past one that is neither ended nor ours.
 
 use super::hand::Hand;
-use super::{Action, Exit, Runner, Phase, Retry, Serving, Trouble};
+use super::{Action, Exit, Phase, Retry, Runner, Serving, Sight, Trouble};
 use crate::policy::Policy;
 use crate::session::SessionChange;
-use crate::statement::{Statement, StatementState};
-use crate::version::{Millis, Stored};
+use crate::statement::StatementState;
+use crate::version::Millis;
 
 /// How long a search's hits are worked off before the next search, in milliseconds: a younger statement
 /// cannot overtake for longer than this what was submitted late with an older time.
@@ -57,11 +57,20 @@ impl Runner {
     }
 
     /// What a search found.
-    pub(super) fn open(&mut self, answer: Result<Vec<Stored<Statement>>, Trouble>, now: Millis, out: &mut Vec<Action>) {
+    pub(super) fn open(&mut self, answer: Result<Sight, Trouble>, now: Millis, out: &mut Vec<Action>) {
         let Phase::Serving(serving) = &mut self.phase else { return };
         serving.polling = false;
         let hits = match answer {
-            Ok(hits) => hits,
+            Ok(sight) => {
+                if let (Some(session), Some(lease)) = (&sight.session, &mut self.lease)
+                    && lease.hinted(session, now)
+                {
+                    // Read before anything is claimed: the heart does so at once.
+                    serving.next_poll = now.plus(self.policy.watch);
+                    return;
+                }
+                sight.statements
+            }
             Err(_) => {
                 serving.retry.again(now, &self.policy);
                 serving.next_poll = serving.retry.at.take().unwrap_or(now);

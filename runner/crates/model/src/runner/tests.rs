@@ -148,7 +148,7 @@ impl World {
             Action::CreateSession(_) | Action::Own(..) => Input::Owned(self.now, Ok(version())),
             Action::Prove(_) => Input::Proved(self.now, Ok(version())),
             Action::EndSession(..) => Input::SessionEnded(Ok(version())),
-            Action::Poll | Action::PollEvery => Input::Open(Ok(self.hits.pop_front().unwrap_or_default())),
+            Action::Poll | Action::PollEvery => Input::Open(Ok(Sight { statements: self.hits.pop_front().unwrap_or_default(), session: None })),
             Action::ReadStatement(_) => Input::Statement(Ok(None)),
             Action::Write(..) | Action::Decide(..) => Input::Written(Ok(version())),
             Action::Examine(_) => Input::Examined(Ok(Beside::default())),

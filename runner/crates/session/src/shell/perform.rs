@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use firesteel_model::runner::{Action, Beside, Input, StageTrouble, Trouble, Verdict, Watched};
+use firesteel_model::runner::{Action, Beside, Input, Sight, StageTrouble, Trouble, Verdict, Watched};
 use firesteel_model::statement::{Event, next};
-use firesteel_model::{Attempt, Code, Expect, Failure, Stage, Statement, StatementId, StatementState, Stored, Version};
+use firesteel_model::{Attempt, Code, Expect, Failure, Stage, Statement, StatementId, StatementState, Version};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -107,7 +107,7 @@ pub(super) fn store(job: &Job, action: Action, run_millis: u64, prepared: &Arc<A
         .boxed(),
         Action::Poll => async move {
             let answer = match &job.me.batch {
-                Some(id) => job.store.statement(id).await.map(only),
+                Some(id) => job.store.statement(id).await.map(|one| Sight { statements: one.into_iter().collect(), session: None }),
                 None => job.store.open_statements(&job.me.session, HITS).await.map(|open| readable(&job, open)),
             };
             Input::Open(hear(&job, "search for statements", answer))
@@ -159,18 +159,14 @@ pub(super) fn store(job: &Job, action: Action, run_millis: u64, prepared: &Arc<A
     })
 }
 
-fn only(statement: Option<Stored<Statement>>) -> Vec<Stored<Statement>> {
-    statement.into_iter().collect()
-}
-
 /// What cannot be read as a statement blocks nobody: it is counted, and logged when it is first seen.
-fn readable(job: &Job, open: Open) -> Vec<Stored<Statement>> {
+fn readable(job: &Job, open: Open) -> Sight {
     for (id, why) in &open.unreadable {
         if job.counters.first_unreadable(id) {
             tracing::warn!(session = %job.me.session, document = %id.escape_debug(), why, "skipped a document that is no statement");
         }
     }
-    open.statements
+    Sight { statements: open.statements, session: open.session }
 }
 
 async fn examine(job: &Job, id: &StatementId) -> Result<Beside, StoreError> {
