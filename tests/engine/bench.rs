@@ -66,7 +66,9 @@ impl Bench {
 
     pub async fn plan(&self, text: &str) -> Result<Box<dyn Plan>, EngineError> {
         let journal = self.journal.lock().unwrap().clone();
-        tokio::time::timeout(PATIENCE, self.engine.plan(&journal, &request("sql", text))).await.expect("planned in time")
+        tokio::time::timeout(PATIENCE, self.engine.plan(&journal, &request("sql", text)))
+            .await
+            .expect("planned in time")
     }
 
     pub async fn begin(&self, text: &str) -> Result<Output, EngineError> {
@@ -118,7 +120,8 @@ pub fn error(e: &EngineError) -> String {
 
 /// The columns and the rows of a result, as text.
 pub async fn collect(mut output: Output) -> Result<String, EngineError> {
-    let columns: Vec<String> = output.schema.fields().iter().map(|f| format!("{}: {}", f.name(), f.data_type())).collect();
+    let columns: Vec<String> =
+        output.schema.fields().iter().map(|f| format!("{}: {}", f.name(), f.data_type())).collect();
     let mut text = columns.join(" | ") + "\n";
     while let Some(batch) = output.batches.next().await {
         rows(&mut text, &batch?);
@@ -128,7 +131,8 @@ pub async fn collect(mut output: Output) -> Result<String, EngineError> {
 
 fn rows(text: &mut String, batch: &RecordBatch) {
     let options = FormatOptions::new().with_null("NULL");
-    let columns: Vec<ArrayFormatter<'_>> = batch.columns().iter().map(|c| ArrayFormatter::try_new(c, &options).unwrap()).collect();
+    let columns: Vec<ArrayFormatter<'_>> =
+        batch.columns().iter().map(|c| ArrayFormatter::try_new(c, &options).unwrap()).collect();
     for row in 0..batch.num_rows() {
         let cells: Vec<String> = columns.iter().map(|c| c.value(row).to_string()).collect();
         writeln!(text, "{}", cells.join(" | ")).unwrap();

@@ -11,24 +11,55 @@ fn planning() -> String {
 fn long_queries() -> Vec<(&'static str, String)> {
     let n = |text: &str| text.to_owned();
     vec![
-        ("cross join", n("SELECT sum(a.value % 7 + b.value % 5) FROM generate_series(1, 900000) a CROSS JOIN generate_series(1, 900000) b")),
-        ("nested-loop join", n("SELECT count(*) FROM generate_series(1, 500000) a JOIN generate_series(1, 500000) b ON a.value * 3 < b.value % 1000 + a.value")),
+        (
+            "cross join",
+            n(
+                "SELECT sum(a.value % 7 + b.value % 5) FROM generate_series(1, 900000) a CROSS JOIN generate_series(1, 900000) b",
+            ),
+        ),
+        (
+            "nested-loop join",
+            n(
+                "SELECT count(*) FROM generate_series(1, 500000) a JOIN generate_series(1, 500000) b ON a.value * 3 < b.value % 1000 + a.value",
+            ),
+        ),
         (
             "skewed hash join",
             n("SELECT sum(a.v + b.v) FROM (SELECT value % 2 AS k, value AS v FROM generate_series(1, 500000)) a \
                JOIN (SELECT value % 2 AS k, value AS v FROM generate_series(1, 500000)) b ON a.k = b.k"),
         ),
-        ("recursive query", n("WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t WHERE n < 900000000) SELECT max(n) FROM t")),
+        (
+            "recursive query",
+            n(
+                "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t WHERE n < 900000000) SELECT max(n) FROM t",
+            ),
+        ),
         ("sort", n("SELECT value FROM generate_series(1, 900000000) ORDER BY value % 1000003, value DESC")),
         ("aggregate", n("SELECT value % 1000, sum(value) FROM generate_series(1, 90000000000) GROUP BY value % 1000")),
-        ("window", n("SELECT sum(value) OVER (PARTITION BY value % 10 ORDER BY value) FROM generate_series(1, 900000000)")),
+        (
+            "window",
+            n("SELECT sum(value) OVER (PARTITION BY value % 10 ORDER BY value) FROM generate_series(1, 900000000)"),
+        ),
         ("distinct", n("SELECT count(DISTINCT value % 1000000) FROM generate_series(1, 90000000000)")),
-        ("regular expression", n("SELECT count(*) FROM generate_series(1, 9000000000) WHERE regexp_like(repeat(cast(value AS STRING), 20), '(1|2|3)+.*9{3}x')")),
+        (
+            "regular expression",
+            n(
+                "SELECT count(*) FROM generate_series(1, 9000000000) WHERE regexp_like(repeat(cast(value AS STRING), 20), '(1|2|3)+.*9{3}x')",
+            ),
+        ),
         ("filter", n("SELECT value FROM generate_series(1, 90000000000) WHERE value % 7 = 8")),
-        ("hash of text", n("SELECT count(*) FROM generate_series(1, 9000000000) WHERE md5(cast(value AS STRING)) = 'x'")),
+        (
+            "hash of text",
+            n("SELECT count(*) FROM generate_series(1, 9000000000) WHERE md5(cast(value AS STRING)) = 'x'"),
+        ),
         ("planning", planning()),
         ("rows that nobody takes", n("SELECT value FROM generate_series(1, 90000000000)")),
-        ("set difference", n("SELECT value FROM generate_series(1, 900000000) EXCEPT SELECT value * 2 FROM generate_series(1, 900000000)")),
+        (
+            "set difference",
+            n(
+                "SELECT value FROM generate_series(1, 900000000) EXCEPT SELECT value * 2 FROM generate_series(1, 900000000)",
+            ),
+        ),
     ]
 }
 

@@ -5,58 +5,108 @@ use expect_test::expect;
 use crate::bench::Bench;
 
 fn bench() -> Bench {
-    Bench::new().file("Sales.csv", "Id,Region,amount\n1,north,2.5\n").file("people.json", "{\"name\":\"Ann\",\"tags\":[\"a\"],\"home\":{\"zip\":1}}\n")
+    Bench::new()
+        .file("Sales.csv", "Id,Region,amount\n1,north,2.5\n")
+        .file("people.json", "{\"name\":\"Ann\",\"tags\":[\"a\"],\"home\":{\"zip\":1}}\n")
 }
 
 #[tokio::test]
 async fn show_lists_what_there_is() {
     let bench = bench();
     bench.ok("CREATE TEMPORARY VIEW North AS SELECT * FROM sales WHERE region = 'north'").await;
-    bench.check("SHOW CATALOGS", expect![[r#"
+    bench
+        .check(
+            "SHOW CATALOGS",
+            expect![[r#"
         catalog: Utf8
         mys3
-    "#]]).await;
-    bench.check("SHOW DATABASES", expect![[r#"
+    "#]],
+        )
+        .await;
+    bench
+        .check(
+            "SHOW DATABASES",
+            expect![[r#"
         namespace: Utf8
         default
-    "#]]).await;
-    bench.check("SHOW SCHEMAS IN mys3 LIKE 'x*'", expect![[r#"
+    "#]],
+        )
+        .await;
+    bench
+        .check(
+            "SHOW SCHEMAS IN mys3 LIKE 'x*'",
+            expect![[r#"
         namespace: Utf8
-    "#]]).await;
-    bench.check("SHOW TABLES", expect![[r#"
+    "#]],
+        )
+        .await;
+    bench
+        .check(
+            "SHOW TABLES",
+            expect![[r#"
         namespace: Utf8 | tableName: Utf8 | isTemporary: Boolean
         default | North | true
         default | Sales | false
         default | people | false
-    "#]]).await;
-    bench.check("SHOW TABLES IN mys3.default LIKE 's*|p*'", expect![[r#"
+    "#]],
+        )
+        .await;
+    bench
+        .check(
+            "SHOW TABLES IN mys3.default LIKE 's*|p*'",
+            expect![[r#"
         namespace: Utf8 | tableName: Utf8 | isTemporary: Boolean
         default | Sales | false
         default | people | false
-    "#]]).await;
-    bench.check("SHOW TABLES FROM default", expect![[r#"
+    "#]],
+        )
+        .await;
+    bench
+        .check(
+            "SHOW TABLES FROM default",
+            expect![[r#"
         namespace: Utf8 | tableName: Utf8 | isTemporary: Boolean
         default | North | true
         default | Sales | false
         default | people | false
-    "#]]).await;
-    bench.check("SHOW VIEWS", expect![[r#"
+    "#]],
+        )
+        .await;
+    bench
+        .check(
+            "SHOW VIEWS",
+            expect![[r#"
         namespace: Utf8 | viewName: Utf8 | isTemporary: Boolean
         default | North | true
-    "#]]).await;
-    bench.check("SHOW COLUMNS IN sales", expect![[r#"
+    "#]],
+        )
+        .await;
+    bench
+        .check(
+            "SHOW COLUMNS IN sales",
+            expect![[r#"
         col_name: Utf8
         Id
         Region
         amount
-    "#]]).await;
-    bench.check("SHOW COLUMNS FROM north FROM default", expect![[r#"
+    "#]],
+        )
+        .await;
+    bench
+        .check(
+            "SHOW COLUMNS FROM north FROM default",
+            expect![[r#"
         col_name: Utf8
         Id
         Region
         amount
-    "#]]).await;
-    bench.check("SHOW FUNCTIONS LIKE 'sha*'", expect![[r#"
+    "#]],
+        )
+        .await;
+    bench
+        .check(
+            "SHOW FUNCTIONS LIKE 'sha*'",
+            expect![[r#"
         function: Utf8
         sha
         sha1
@@ -65,32 +115,55 @@ async fn show_lists_what_there_is() {
         sha256
         sha384
         sha512
-    "#]]).await;
-    assert_eq!(bench.fails("SHOW TABLES IN other").await, "ANALYSIS there is no database `other`; there is `default`, `mys3`");
-    bench.check("SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = 'default' ORDER BY 1", expect![[r#"
+    "#]],
+        )
+        .await;
+    assert_eq!(
+        bench.fails("SHOW TABLES IN other").await,
+        "ANALYSIS there is no database `other`; there is `default`, `mys3`"
+    );
+    bench
+        .check(
+            "SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = 'default' ORDER BY 1",
+            expect![[r#"
         table_name: Utf8 | table_type: Utf8
         North | VIEW
         Sales | BASE TABLE
         people | BASE TABLE
-    "#]]).await;
+    "#]],
+        )
+        .await;
 }
 
 #[tokio::test]
 async fn describe_tells_names_and_types() {
     let bench = bench();
-    bench.check("DESC sales", expect![[r#"
+    bench
+        .check(
+            "DESC sales",
+            expect![[r#"
         col_name: Utf8 | data_type: Utf8 | comment: Utf8
         Id | bigint | NULL
         Region | string | NULL
         amount | double | NULL
-    "#]]).await;
-    bench.check("DESCRIBE TABLE mys3.default.people", expect![[r#"
+    "#]],
+        )
+        .await;
+    bench
+        .check(
+            "DESCRIBE TABLE mys3.default.people",
+            expect![[r#"
         col_name: Utf8 | data_type: Utf8 | comment: Utf8
         home | struct<zip:bigint> | NULL
         name | string | NULL
         tags | array<string> | NULL
-    "#]]).await;
-    let extended = bench.ok("DESCRIBE EXTENDED sales").await.replace(&bench.data().canonicalize().unwrap().display().to_string(), "DATA");
+    "#]],
+        )
+        .await;
+    let extended = bench
+        .ok("DESCRIBE EXTENDED sales")
+        .await
+        .replace(&bench.data().canonicalize().unwrap().display().to_string(), "DATA");
     expect![[r#"
         col_name: Utf8 | data_type: Utf8 | comment: Utf8
         Id | bigint | NULL
@@ -104,44 +177,75 @@ async fn describe_tells_names_and_types() {
         Type | EXTERNAL | NULL
         Provider | csv | NULL
         Location | file:DATA/Sales.csv | NULL
-    "#]].assert_eq(&extended);
-    bench.check("DESC SELECT id, 1 AS one, id / 2 FROM sales", expect![[r#"
+    "#]]
+    .assert_eq(&extended);
+    bench
+        .check(
+            "DESC SELECT id, 1 AS one, id / 2 FROM sales",
+            expect![[r#"
         col_name: Utf8 | data_type: Utf8 | comment: Utf8
         Id | bigint | NULL
         one | int | NULL
         (Id / 2) | double | NULL
-    "#]]).await;
+    "#]],
+        )
+        .await;
     assert_eq!(bench.fails("DESC salse").await, "ANALYSIS there is no table `salse`; did you mean `Sales`?");
 }
 
 #[tokio::test]
 async fn settings_hold_for_the_session_and_go_back() {
     let bench = bench();
-    bench.check("SET spark.sql.session.timeZone = +02:00", expect![[r#"
+    bench
+        .check(
+            "SET spark.sql.session.timeZone = +02:00",
+            expect![[r#"
         key: Utf8 | value: Utf8
         spark.sql.session.timezone | +02:00
-    "#]]).await;
-    bench.check("SET datafusion.execution.time_zone", expect![[r#"
+    "#]],
+        )
+        .await;
+    bench
+        .check(
+            "SET datafusion.execution.time_zone",
+            expect![[r#"
         key: Utf8 | value: Utf8
         datafusion.execution.time_zone | +02:00
-    "#]]).await;
+    "#]],
+        )
+        .await;
     bench.ok("RESET spark.sql.session.timeZone").await;
-    bench.check("SET datafusion.execution.time_zone", expect![[r#"
+    bench
+        .check(
+            "SET datafusion.execution.time_zone",
+            expect![[r#"
         key: Utf8 | value: Utf8
         datafusion.execution.time_zone | 
-    "#]]).await;
+    "#]],
+        )
+        .await;
     bench.ok("SET datafusion.sql_parser.default_null_ordering = nulls_max").await;
-    bench.check("SELECT a FROM (VALUES (NULL), (1)) AS t(a) ORDER BY a", expect![[r#"
+    bench
+        .check(
+            "SELECT a FROM (VALUES (NULL), (1)) AS t(a) ORDER BY a",
+            expect![[r#"
         a: Int64
         1
         NULL
-    "#]]).await;
+    "#]],
+        )
+        .await;
     bench.ok("RESET").await;
-    bench.check("SELECT a FROM (VALUES (1), (NULL)) AS t(a) ORDER BY a", expect![[r#"
+    bench
+        .check(
+            "SELECT a FROM (VALUES (1), (NULL)) AS t(a) ORDER BY a",
+            expect![[r#"
         a: Int64
         NULL
         1
-    "#]]).await;
+    "#]],
+        )
+        .await;
     assert!(bench.ok("SET").await.contains("datafusion.execution.batch_size | 8192\n"));
 }
 
@@ -151,9 +255,17 @@ async fn use_goes_to_what_exists() {
     for text in ["USE default", "USE mys3", "USE mys3.default", "USE DATABASE `default`"] {
         bench.ok(text).await;
     }
-    assert_eq!(bench.fails("USE elsewhere").await, "ANALYSIS there is no database `elsewhere`; there is `default`, `mys3`");
-    bench.check("SELECT id FROM sales", expect![[r#"
+    assert_eq!(
+        bench.fails("USE elsewhere").await,
+        "ANALYSIS there is no database `elsewhere`; there is `default`, `mys3`"
+    );
+    bench
+        .check(
+            "SELECT id FROM sales",
+            expect![[r#"
         Id: Int64
         1
-    "#]]).await;
+    "#]],
+        )
+        .await;
 }

@@ -30,7 +30,10 @@ async fn a_killed_worker_is_told_of_and_the_next_has_the_sessions_state() {
     assert!(output.batches.next().await.is_none(), "nothing follows");
     until("the worker is reaped", || !listed(pid)).await;
     assert_eq!(bench.ok("SELECT * FROM v").await, "c: Int64\n2\n3\n");
-    assert_eq!(bench.ok("SET spark.sql.session.timeZone").await, "key: Utf8 | value: Utf8\nspark.sql.session.timezone | +02:00\n");
+    assert_eq!(
+        bench.ok("SET spark.sql.session.timeZone").await,
+        "key: Utf8 | value: Utf8\nspark.sql.session.timezone | +02:00\n"
+    );
     assert_eq!(bench.ok("EXECUTE p(2)").await, "c: Int64\n3\n");
     assert_ne!(bench.pid().await, pid);
 }
@@ -94,7 +97,10 @@ async fn a_program_that_is_no_worker_is_told_of() {
     let bench = Bench::with(|s| s.executable = Some("/bin/false".into()));
     assert_eq!(bench.fails("SELECT 1").await, "died: it exited with code 1");
     let bench = Bench::with(|s| s.executable = Some("/no/such/program".into()));
-    assert_eq!(bench.fails("SELECT 1").await, "INTERNAL a worker could not be started: No such file or directory (os error 2)");
+    assert_eq!(
+        bench.fails("SELECT 1").await,
+        "INTERNAL a worker could not be started: No such file or directory (os error 2)"
+    );
 }
 
 #[tokio::test]
@@ -105,7 +111,11 @@ async fn closing_ends_the_workers() {
     let pid = bench.pid().await;
     bench.engine.close().await;
     assert!(!listed(pid), "reaped");
-    assert_eq!(std::fs::read_dir(bench.dir.path().join("spill")).unwrap().count(), 0, "nothing is left in the spill folder");
+    assert_eq!(
+        std::fs::read_dir(bench.dir.path().join("spill")).unwrap().count(),
+        0,
+        "nothing is left in the spill folder"
+    );
 }
 
 /// The worker's socket is all that ties it to its runner: when that closes, it leaves, even in the middle of a query.

@@ -15,14 +15,20 @@ fn texts() -> Vec<(&'static str, String)> {
         ("500 parentheses", format!("SELECT {}", nested("(", 500, "1", ")"))),
         ("50,000 parentheses", format!("SELECT {}", nested("(", 50_000, "1", ")"))),
         ("500 subqueries", nested("SELECT * FROM (", 500, "SELECT 1", ")")),
-        ("500 functions", format!("SELECT {}", nested("abs(", 500, "1", ")"))),
+        ("200 functions", format!("SELECT {}", nested("abs(", 200, "1", ")"))),
         ("500 CASEs", format!("SELECT {}", nested("CASE WHEN true THEN ", 500, "1", " END"))),
         ("5,000 NOTs", format!("SELECT {}true", "NOT ".repeat(5_000))),
         ("5,000 minus signs", format!("SELECT {}1", "- ".repeat(5_000))),
-        ("500 arrays", format!("SELECT {}", nested("array(", 500, "1", ")"))),
-        ("2,000 unions", format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(2_000))),
+        ("200 arrays", format!("SELECT {}", nested("array(", 200, "1", ")"))),
+        ("500 unions", format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(500))),
         ("5,000 columns", format!("SELECT {}1", "a, ".repeat(5_000) + "1 + ") + " FROM t"),
-        ("200 joins", format!("SELECT 1 FROM t t0{}", (1..200).map(|n| format!(" JOIN t t{n} ON t0.a = t{n}.a")).collect::<String>())),
+        (
+            "60 joins",
+            format!(
+                "SELECT 1 FROM t t0{}",
+                (1..60).map(|n| format!(" JOIN t t{n} ON t0.a = t{n}.a")).collect::<String>()
+            ),
+        ),
         ("a repeat of a terabyte", "SELECT length(repeat('x', 1000000000000))".into()),
         ("a list of a billion", "SELECT generate_series(1, 1000000000)".into()),
         ("control characters", "SELECT '\u{0}\u{1}\u{7f}\u{202e}', 'é😀'".into()),
@@ -41,6 +47,7 @@ async fn every_text_is_answered_and_so_is_the_next() {
             Err(e) => error(&e),
         };
         eprintln!("{name}: {} ({:?})", said.chars().take(200).collect::<String>(), began.elapsed());
+        assert!(!said.starts_with("died") && !said.starts_with("INTERNAL"), "{name}: {said}");
         assert_eq!(bench.ok("SELECT 1").await, "1: Int32\n1\n", "after {name}");
     }
 }

@@ -33,5 +33,9 @@ async fn every_form_has_its_kind() {
         assert_eq!(plan.kind(), kind, "{text}");
         assert_eq!(plan.entry().is_some(), kind == Kind::Define, "{text}");
     }
-    assert_eq!(bench.ok("SHOW VIEWS").await, "namespace: Utf8 | viewName: Utf8 | isTemporary: Boolean\ndefault | v | true\n", "a plan changes nothing");
+    assert_eq!(
+        bench.ok("SHOW VIEWS").await,
+        "namespace: Utf8 | viewName: Utf8 | isTemporary: Boolean\ndefault | v | true\n",
+        "a plan changes nothing"
+    );
 }

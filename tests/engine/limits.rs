@@ -10,8 +10,11 @@ const MIB: u64 = 1 << 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_pool_makes_operators_spill_or_fail_by_name() {
-    let bench = Bench::with(|s| s.memory_pool = 32 * MIB);
-    let mut sorted = bench.begin("SELECT value % 1000003 AS m, value FROM generate_series(1, 8000000) ORDER BY value % 1000003").await.unwrap();
+    let bench = Bench::with(|s| s.memory_pool = 64 * MIB);
+    let mut sorted = bench
+        .begin("SELECT value % 1000003 AS m, value FROM generate_series(1, 8000000) ORDER BY value % 1000003")
+        .await
+        .unwrap();
     let (mut rows, mut last) = (0, -1);
     while let Some(batch) = sorted.batches.next().await {
         let batch = batch.unwrap_or_else(|e| panic!("{}", error(&e)));
@@ -23,9 +26,10 @@ async fn the_pool_makes_operators_spill_or_fail_by_name() {
         rows += batch.num_rows();
     }
     assert_eq!(rows, 8_000_000, "it spills, and nothing is lost");
+    drop(sorted);
     assert_eq!(
         bench.fails("SELECT count(*) FROM (SELECT value AS v FROM generate_series(1, 9000000)) a JOIN (SELECT value AS v FROM generate_series(1, 9000000)) b ON a.v = b.v").await,
-        "MEMORY_LIMIT the statement needed more memory than its pool has (32 MB, setting `memory_pool`); read fewer rows or columns at once, or raise the limit"
+        "MEMORY_LIMIT the statement needed more memory than its pool has (64 MB, setting `memory_pool`); read fewer rows or columns at once, or raise the limit"
     );
     assert_eq!(bench.ok("SELECT 1").await, "1: Int32\n1\n");
 }
@@ -33,7 +37,7 @@ async fn the_pool_makes_operators_spill_or_fail_by_name() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_spill_folder_has_a_limit() {
     let bench = Bench::with(|s| {
-        s.memory_pool = 32 * MIB;
+        s.memory_pool = 64 * MIB;
         s.spill_limit = MIB;
     });
     assert_eq!(
@@ -48,7 +52,10 @@ async fn a_worker_that_outgrows_its_limit_is_killed_with_the_reason() {
     bench.ok("CREATE VIEW v AS SELECT 7 AS a").await;
     let pid = bench.pid().await;
     // What the pool does not count: one value of half a gigabyte after the other.
-    let failed = bench.run("SELECT max(length(repeat(cast(value AS STRING), 100000000))) FROM generate_series(100000, 900000)").await.unwrap_err();
+    let failed = bench
+        .run("SELECT max(length(repeat(cast(value AS STRING), 100000000))) FROM generate_series(100000, 900000)")
+        .await
+        .unwrap_err();
     assert!(matches!(&failed, EngineError::Failed(f) if f.code == Code::Memory && !f.retryable), "{}", error(&failed));
     assert_eq!(
         error(&failed),
@@ -119,7 +126,9 @@ async fn empty_results_have_columns() {
 #[tokio::test]
 async fn an_error_in_the_middle_is_no_short_result() {
     let bench = Bench::new();
-    let failed = bench.fails("SELECT CAST(CASE WHEN value = 90000 THEN 'x' ELSE '1' END AS INT) FROM generate_series(1, 100000)").await;
+    let failed = bench
+        .fails("SELECT CAST(CASE WHEN value = 90000 THEN 'x' ELSE '1' END AS INT) FROM generate_series(1, 100000)")
+        .await;
     assert!(failed.starts_with("EXECUTION "), "{failed}");
 }
 

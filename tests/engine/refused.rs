@@ -2,7 +2,8 @@
 
 use crate::bench::{Bench, request};
 
-const ALLOWED: &str = "allowed are queries, EXPLAIN, SHOW, DESCRIBE, SET, USE, views, external tables and prepared statements";
+const ALLOWED: &str =
+    "allowed are queries, EXPLAIN, SHOW, DESCRIBE, SET, USE, views, external tables and prepared statements";
 
 #[tokio::test]
 async fn every_way_out_of_sql_is_closed() {
@@ -33,7 +34,10 @@ async fn every_way_out_of_sql_is_closed() {
         bench.fails("SELECT 1; DROP VIEW v").await,
         "NOT_ALLOWED the text holds 2 statements, only one is allowed; submit them one by one"
     );
-    assert_eq!(bench.fails("DROP TABLE t").await, "NOT_ALLOWED `t` is a file of the data folder, which statements do not remove");
+    assert_eq!(
+        bench.fails("DROP TABLE t").await,
+        "NOT_ALLOWED `t` is a file of the data folder, which statements do not remove"
+    );
     assert_eq!(bench.ok("SELECT * FROM v").await, "a: Int64\n1\n", "all is as it was");
 }
 
@@ -41,12 +45,30 @@ async fn every_way_out_of_sql_is_closed() {
 async fn limits_and_catalogs_are_not_set_by_statements() {
     let bench = Bench::new();
     for (text, message) in [
-        ("SET datafusion.runtime.memory_limit = '100G'", "the setting `datafusion.runtime.memory_limit` may not be changed by a statement; SET shows those that may be"),
-        ("SET datafusion.runtime.temp_directory = '/'", "the setting `datafusion.runtime.temp_directory` may not be changed by a statement; SET shows those that may be"),
-        ("SET datafusion.catalog.location = '/'", "the setting `datafusion.catalog.location` may not be changed by a statement; SET shows those that may be"),
-        ("RESET datafusion.runtime.memory_limit", "the setting `datafusion.runtime.memory_limit` may not be changed by a statement; SET shows those that may be"),
-        ("SET datafusion.execution.batchsize = 1", "the setting `datafusion.execution.batchsize` may not be changed by a statement; did you mean `datafusion.execution.batch_size`?"),
-        ("SET datafusion.execution.batch_size = 1000000", "`datafusion.execution.batch_size` may be 1 to 65536, not 1000000"),
+        (
+            "SET datafusion.runtime.memory_limit = '100G'",
+            "the setting `datafusion.runtime.memory_limit` may not be changed by a statement; SET shows those that may be",
+        ),
+        (
+            "SET datafusion.runtime.temp_directory = '/'",
+            "the setting `datafusion.runtime.temp_directory` may not be changed by a statement; SET shows those that may be",
+        ),
+        (
+            "SET datafusion.catalog.location = '/'",
+            "the setting `datafusion.catalog.location` may not be changed by a statement; SET shows those that may be",
+        ),
+        (
+            "RESET datafusion.runtime.memory_limit",
+            "the setting `datafusion.runtime.memory_limit` may not be changed by a statement; SET shows those that may be",
+        ),
+        (
+            "SET datafusion.execution.batchsize = 1",
+            "the setting `datafusion.execution.batchsize` may not be changed by a statement; did you mean `datafusion.execution.batch_size`?",
+        ),
+        (
+            "SET datafusion.execution.batch_size = 1000000",
+            "`datafusion.execution.batch_size` may be 1 to 65536, not 1000000",
+        ),
     ] {
         assert_eq!(bench.fails(text).await, format!("NOT_ALLOWED {message}"), "{text}");
     }
@@ -84,10 +106,18 @@ async fn files_outside_the_folders_are_not_read_by_any_name() {
         external("https://example.com/x.csv"),
     ] {
         let message = bench.fails(&text).await;
-        assert!(message.starts_with("NOT_ALLOWED `") && message.ends_with("is not among what may be read; allowed: DIR/data"), "{text}: {message}");
+        assert!(
+            message.starts_with("NOT_ALLOWED `")
+                && message.ends_with("is not among what may be read; allowed: DIR/data"),
+            "{text}: {message}"
+        );
     }
     assert_eq!(bench.fails("SELECT * FROM link").await, "ANALYSIS there is no table `link`; there is `t`");
-    for text in ["SELECT * FROM read_csv('/etc/passwd')", "SELECT * FROM read_parquet('x')", "SELECT * FROM parquet_metadata('x')"] {
+    for text in [
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM read_parquet('x')",
+        "SELECT * FROM parquet_metadata('x')",
+    ] {
         let message = bench.fails(text).await;
         assert!(message.starts_with("ANALYSIS "), "{text}: {message}");
     }
@@ -105,12 +135,18 @@ async fn nothing_and_other_languages_are_told_apart() {
     use firesteel_session::ports::Engine;
     let bench = Bench::new();
     for text in ["", "  \n", ";", "-- only a comment", "/* and */ ;"] {
-        assert_eq!(bench.fails(text).await, "EMPTY_STATEMENT the statement is empty; write a query, such as SELECT 1", "{text:?}");
+        assert_eq!(
+            bench.fails(text).await,
+            "EMPTY_STATEMENT the statement is empty; write a query, such as SELECT 1",
+            "{text:?}"
+        );
     }
-    for (lang, message) in [("sq", "did you mean `sql`?"), ("ppl", "did you mean `sql`?"), ("klingon", "there is `sql`")] {
+    for (lang, message) in
+        [("sq", "did you mean `sql`?"), ("ppl", "did you mean `sql`?"), ("klingon", "there is `sql`")]
+    {
         let failed = bench.engine.plan(&Default::default(), &request(lang, "SELECT 1")).await.map(|_| ()).unwrap_err();
         let text = crate::bench::error(&failed);
-        assert!(text.starts_with("UNKNOWN_LANGUAGE there is no language") , "{text}");
+        assert!(text.starts_with("UNKNOWN_LANGUAGE there is no language"), "{text}");
         assert!(lang == "ppl" || text.ends_with(message), "{text}");
     }
     assert!(bench.engine.plan(&Default::default(), &request("SQL", "SELECT 1")).await.is_ok());

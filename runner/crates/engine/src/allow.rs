@@ -15,7 +15,9 @@ fn refused(what: &str) -> Failure {
     Failure::new(
         Code::Refused,
         Stage::Plan,
-        format!("{what} is not allowed here; allowed are queries, EXPLAIN, SHOW, DESCRIBE, SET, USE, views, external tables and prepared statements"),
+        format!(
+            "{what} is not allowed here; allowed are queries, EXPLAIN, SHOW, DESCRIBE, SET, USE, views, external tables and prepared statements"
+        ),
     )
 }
 
@@ -35,10 +37,14 @@ pub fn statement(statement: &Statement) -> Result<(), Failure> {
 
 fn read_only(inner: &Statement, otherwise: &str) -> Result<(), Failure> {
     match inner {
-        Statement::Statement(inner) if matches!(**inner, ast::Statement::Query(_) | ast::Statement::Execute { .. }) => sql(inner),
-        Statement::Explain(_) | Statement::Statement(_) | Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Reset(_) => {
-            Err(refused(otherwise))
+        Statement::Statement(inner) if matches!(**inner, ast::Statement::Query(_) | ast::Statement::Execute { .. }) => {
+            sql(inner)
         }
+        Statement::Explain(_)
+        | Statement::Statement(_)
+        | Statement::CreateExternalTable(_)
+        | Statement::CopyTo(_)
+        | Statement::Reset(_) => Err(refused(otherwise)),
     }
 }
 
@@ -65,7 +71,9 @@ fn sql(statement: &ast::Statement) -> Result<(), Failure> {
 /// `WITH … INSERT` and its like hide in a query's body.
 fn body(body: &ast::SetExpr) -> Result<(), Failure> {
     match body {
-        ast::SetExpr::Insert(s) | ast::SetExpr::Update(s) | ast::SetExpr::Delete(s) | ast::SetExpr::Merge(s) => Err(refused(&named(s))),
+        ast::SetExpr::Insert(s) | ast::SetExpr::Update(s) | ast::SetExpr::Delete(s) | ast::SetExpr::Merge(s) => {
+            Err(refused(&named(s)))
+        }
         _ => Ok(()),
     }
 }
@@ -84,12 +92,31 @@ fn named(statement: &ast::Statement) -> String {
 
 /// Kinds of things that a statement's second word may name.
 const THINGS: &[&str] = &[
-    "TABLE", "FUNCTION", "DATABASE", "SCHEMA", "CATALOG", "INDEX", "ROLE", "USER", "TRIGGER", "PROCEDURE", "SEQUENCE", "TYPE", "SECRET", "VIEW",
-    "TRANSACTION", "MACRO", "JAR", "FILE", "DATA",
+    "TABLE",
+    "FUNCTION",
+    "DATABASE",
+    "SCHEMA",
+    "CATALOG",
+    "INDEX",
+    "ROLE",
+    "USER",
+    "TRIGGER",
+    "PROCEDURE",
+    "SEQUENCE",
+    "TYPE",
+    "SECRET",
+    "VIEW",
+    "TRANSACTION",
+    "MACRO",
+    "JAR",
+    "FILE",
+    "DATA",
 ];
 
 fn first_words<'a>(words: impl Iterator<Item = &'a str>) -> String {
-    let mut words = words.map(str::to_uppercase).filter(|w| !matches!(w.as_str(), "" | "OR" | "REPLACE" | "TEMPORARY" | "TEMP" | "EXTERNAL"));
+    let mut words = words
+        .map(str::to_uppercase)
+        .filter(|w| !matches!(w.as_str(), "" | "OR" | "REPLACE" | "TEMPORARY" | "TEMP" | "EXTERNAL"));
     let first = words.next().unwrap_or_else(|| "this statement".into());
     match words.next() {
         Some(second) if THINGS.contains(&second.as_str()) => format!("{first} {second}"),
@@ -99,8 +126,9 @@ fn first_words<'a>(words: impl Iterator<Item = &'a str>) -> String {
 
 /// Statements that change something, by their first word: refused by name even where they cannot be parsed.
 const CHANGING: &[&str] = &[
-    "INSERT", "UPDATE", "DELETE", "MERGE", "COPY", "LOAD", "ALTER", "TRUNCATE", "CREATE", "DROP", "GRANT", "REVOKE", "CALL", "ADD", "CACHE",
-    "UNCACHE", "REFRESH", "ANALYZE", "MSCK", "OPTIMIZE", "VACUUM", "ATTACH", "DETACH", "INSTALL", "UNLOAD", "EXPORT", "IMPORT", "KILL", "LOCK",
+    "INSERT", "UPDATE", "DELETE", "MERGE", "COPY", "LOAD", "ALTER", "TRUNCATE", "CREATE", "DROP", "GRANT", "REVOKE",
+    "CALL", "ADD", "CACHE", "UNCACHE", "REFRESH", "ANALYZE", "MSCK", "OPTIMIZE", "VACUUM", "ATTACH", "DETACH",
+    "INSTALL", "UNLOAD", "EXPORT", "IMPORT", "KILL", "LOCK",
 ];
 
 /// For a text that is no statement: the refusal, if what it would be is not allowed anyway.
@@ -152,7 +180,10 @@ pub fn plan(plan: &LogicalPlan, limits: Limits) -> Result<(), Failure> {
             LogicalPlan::Copy(_) => "COPY TO".to_owned(),
             LogicalPlan::Statement(s) => s.name().to_owned(),
             LogicalPlan::Extension(e) => e.node.name().to_owned(),
-            #[allow(unreachable_patterns, reason = "a node that a later DataFusion adds is refused until it is looked at")]
+            #[allow(
+                unreachable_patterns,
+                reason = "a node that a later DataFusion adds is refused until it is looked at"
+            )]
             _ => "this plan".to_owned(),
         };
         found = Some(name);

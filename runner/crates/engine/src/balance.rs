@@ -52,7 +52,11 @@ fn tree(mut level: Vec<Expr>, op: &BinaryOperator) -> Expr {
         while let Some(left) = parts.next() {
             next.push(match parts.next() {
                 // In parentheses, so that it is the same when it is written out and read again.
-                Some(right) => Expr::Nested(Box::new(Expr::BinaryOp { left: Box::new(left), op: op.clone(), right: Box::new(right) })),
+                Some(right) => Expr::Nested(Box::new(Expr::BinaryOp {
+                    left: Box::new(left),
+                    op: op.clone(),
+                    right: Box::new(right),
+                })),
                 None => left,
             });
         }

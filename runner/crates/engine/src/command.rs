@@ -83,7 +83,11 @@ impl Cursor<'_> {
 
     fn wrong(&self, expected: &str) -> Failure {
         let found = self.tokens.get(self.at).map_or("the end of the statement".to_owned(), |t| t.to_string());
-        Failure::new(Code::Syntax, Stage::Plan, format!("expected {expected}, found {}", found.chars().take(60).collect::<String>()))
+        Failure::new(
+            Code::Syntax,
+            Stage::Plan,
+            format!("expected {expected}, found {}", found.chars().take(60).collect::<String>()),
+        )
     }
 
     fn end(self, command: Command) -> Result<Option<Command>, Failure> {
@@ -177,7 +181,11 @@ fn show(mut c: Cursor<'_>) -> Result<Option<Command>, Failure> {
 
 /// A value is everything behind the `=`, as Spark takes it, without quotes around it.
 fn set(mut c: Cursor<'_>, raw: &str) -> Result<Option<Command>, Failure> {
-    if c.at == c.tokens.len() || (c.tokens.len() == 3 && c.tokens[1] == &Token::Minus && matches!(c.tokens[2], Token::Word(w) if w.value.eq_ignore_ascii_case("v"))) {
+    if c.at == c.tokens.len()
+        || (c.tokens.len() == 3
+            && c.tokens[1] == &Token::Minus
+            && matches!(c.tokens[2], Token::Word(w) if w.value.eq_ignore_ascii_case("v")))
+    {
         return Ok(Some(Command::Settings));
     }
     if matches!(c.word(), Some(word) if word.eq_ignore_ascii_case("TIME")) && c.tokens.len() > 3 {
@@ -262,23 +270,38 @@ mod tests {
             ("USE database `x y`.z", Command::Use(vec![s("x y"), s("z")])),
             ("SHOW SCHEMAS IN c LIKE 'd*'", Command::Databases(Some(s("c")), Some(s("d*")))),
             ("SHOW TABLES", Command::Tables { within: vec![], like: None, views: false }),
-            ("SHOW TABLES FROM a.b 'x'", Command::Tables { within: vec![s("a"), s("b")], like: Some(s("x")), views: false }),
+            (
+                "SHOW TABLES FROM a.b 'x'",
+                Command::Tables { within: vec![s("a"), s("b")], like: Some(s("x")), views: false },
+            ),
             ("SHOW COLUMNS IN t IN d", Command::Columns(vec![s("d"), s("t")])),
             ("DESC t", Command::Describe { table: vec![s("t")], extended: false }),
-            ("DESCRIBE TABLE EXTENDED a.b.t", Command::Describe { table: vec![s("a"), s("b"), s("t")], extended: true }),
+            (
+                "DESCRIBE TABLE EXTENDED a.b.t",
+                Command::Describe { table: vec![s("a"), s("b"), s("t")], extended: true },
+            ),
             ("DESC SELECT 1", Command::DescribeQuery(1)),
             ("DESC QUERY SELECT 1", Command::DescribeQuery(2)),
         ] {
             assert_eq!(of(raw), Ok(Some(command)), "{raw}");
         }
         assert_eq!(of("SELECT 1"), Ok(None));
-        assert_eq!(of("SHOW ME"), Err(s("expected CATALOGS, DATABASES, TABLES, VIEWS, COLUMNS or FUNCTIONS, found ME")));
+        assert_eq!(
+            of("SHOW ME"),
+            Err(s("expected CATALOGS, DATABASES, TABLES, VIEWS, COLUMNS or FUNCTIONS, found ME"))
+        );
         assert_eq!(of("DESC t u"), Err(s("expected the end of the statement, found u")));
     }
 
     #[test]
     fn patterns_match_as_in_spark() {
-        for (pattern, name, fits) in [("sa*", "Sales", true), ("a|s*s", "sales", true), ("sale", "sales", false), ("%les", "sales", true), ("", "x", false)] {
+        for (pattern, name, fits) in [
+            ("sa*", "Sales", true),
+            ("a|s*s", "sales", true),
+            ("sale", "sales", false),
+            ("%les", "sales", true),
+            ("", "x", false),
+        ] {
             assert_eq!(matches(pattern, name), fits, "{pattern} {name}");
         }
     }

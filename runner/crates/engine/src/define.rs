@@ -88,7 +88,9 @@ impl Define {
         let set = knobs::value(written, key, value)?;
         // Tried on a copy, so that a bad value fails the plan.
         let tried = session.ctx.copied_config().options_mut().set(key, &set);
-        tried.map_err(|e| failed(Code::Analysis, format!("`{key}` cannot be `{value}`: {}", session.failed(&e).message)))?;
+        tried.map_err(|e| {
+            failed(Code::Analysis, format!("`{key}` cannot be `{value}`: {}", session.failed(&e).message))
+        })?;
         Ok(Define::Settings(vec![(key, Some(set))], Some([written.to_owned(), value.to_owned()])))
     }
 
@@ -110,7 +112,9 @@ impl Define {
             Statement::CreateExternalTable(table) => external(session, table).await.map(Some),
             Statement::Statement(inner) => match inner.as_ref() {
                 ast::Statement::CreateView(view) => create_view(session, text, view).await.map(Some),
-                ast::Statement::Drop { object_type, if_exists, names, .. } => drop(session, *object_type, *if_exists, names).map(Some),
+                ast::Statement::Drop { object_type, if_exists, names, .. } => {
+                    drop(session, *object_type, *if_exists, names).map(Some)
+                }
                 ast::Statement::Prepare { .. } => {
                     let mut statement = session.spelled(text).await?;
                     names::name(&mut statement);
@@ -184,7 +188,10 @@ async fn create_view(session: &Session, text: &Text, view: &ast::CreateView) -> 
         if view.if_not_exists {
             return Ok(Define::Nothing);
         }
-        return Err(failed(Code::Analysis, format!("`{name}` exists; write CREATE OR REPLACE VIEW, or use another name")));
+        return Err(failed(
+            Code::Analysis,
+            format!("`{name}` exists; write CREATE OR REPLACE VIEW, or use another name"),
+        ));
     }
     let mut statement = session.spelled(text).await?;
     names::name(&mut statement);
@@ -206,7 +213,10 @@ async fn create_view(session: &Session, text: &Text, view: &ast::CreateView) -> 
     let columns = plan.schema().columns();
     let mut seen = std::collections::HashSet::new();
     if let Some(twice) = columns.iter().map(|c| names::shown(&c.name)).find(|n| !seen.insert(n.to_lowercase())) {
-        return Err(failed(Code::Analysis, format!("the view `{name}` would have the column `{twice}` twice; give one of them another name")));
+        return Err(failed(
+            Code::Analysis,
+            format!("the view `{name}` would have the column `{twice}` twice; give one of them another name"),
+        ));
     }
     let shown = columns.into_iter().map(|c| {
         let name = names::shown(&c.name).to_owned();
@@ -240,7 +250,10 @@ fn drop(session: &Session, kind: ObjectType, if_exists: bool, names: &[ast::Obje
             Some(true) => return Err(failed(Code::Analysis, format!("`{name}` is a view; write DROP VIEW"))),
             Some(false) => return Err(failed(Code::Analysis, format!("`{name}` is a table; write DROP TABLE"))),
             None if tables.file(&name).is_some() => {
-                return Err(failed(Code::Refused, format!("`{name}` is a file of the data folder, which statements do not remove")));
+                return Err(failed(
+                    Code::Refused,
+                    format!("`{name}` is a file of the data folder, which statements do not remove"),
+                ));
             }
             None if if_exists => {}
             None => {
@@ -258,17 +271,27 @@ async fn external(session: &Session, table: &datafusion::sql::parser::CreateExte
         if table.if_not_exists {
             return Ok(Define::Nothing);
         }
-        return Err(failed(Code::Analysis, format!("`{name}` exists; write CREATE OR REPLACE EXTERNAL TABLE, or use another name")));
+        return Err(failed(
+            Code::Analysis,
+            format!("`{name}` exists; write CREATE OR REPLACE EXTERNAL TABLE, or use another name"),
+        ));
     }
     if table.unbounded {
         return Err(failed(Code::Refused, "an UNBOUNDED table is not allowed here; leave the word out".into()));
     }
     if let Some((key, _)) = table.options.iter().find(|(key, _)| !key.to_lowercase().starts_with("format.")) {
-        return Err(failed(Code::Refused, format!("the option `{key}` is not allowed here; allowed are those that begin with `format.`")));
+        return Err(failed(
+            Code::Refused,
+            format!("the option `{key}` is not allowed here; allowed are those that begin with `format.`"),
+        ));
     }
     let mut table = table.clone();
     table.temporary = false;
-    table.locations = table.locations.iter().map(|l| session.reach.location(l).map(|url| url.to_string())).collect::<Result<_, _>>()?;
+    table.locations = table
+        .locations
+        .iter()
+        .map(|l| session.reach.location(l).map(|url| url.to_string()))
+        .collect::<Result<_, _>>()?;
     let plan = session.to_plan(Statement::CreateExternalTable(table)).await?;
     let LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) = plan else {
         return Err(failed(Code::Internal, "the table's plan is none".into()));

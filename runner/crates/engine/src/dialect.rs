@@ -101,7 +101,11 @@ impl Text {
             .map_err(|e| failures::failure(&ParserError::from(e).into(), Stage::Plan, limits))?;
         let text = Text(tokens);
         if text.significant().all(|t| *t == Token::SemiColon) {
-            return Err(Failure::new(Code::Empty, Stage::Accept, "the statement is empty; write a query, such as SELECT 1"));
+            return Err(Failure::new(
+                Code::Empty,
+                Stage::Accept,
+                "the statement is empty; write a query, such as SELECT 1",
+            ));
         }
         Ok(text)
     }
@@ -177,7 +181,9 @@ impl Spellings {
         }
         match field.data_type() {
             DataType::Struct(fields) => fields.iter().for_each(|f| self.add(f)),
-            DataType::List(f) | DataType::LargeList(f) | DataType::FixedSizeList(f, _) | DataType::Map(f, _) => self.add(f),
+            DataType::List(f) | DataType::LargeList(f) | DataType::FixedSizeList(f, _) | DataType::Map(f, _) => {
+                self.add(f)
+            }
             _ => {}
         }
     }
@@ -214,11 +220,16 @@ mod tests {
 
     #[test]
     fn nothing_and_too_much_are_told_apart() {
-        for (text, code) in [("", Code::Empty), (" ; -- x\n;", Code::Empty), ("/* 'a", Code::Syntax), ("SELECT 'a", Code::Syntax)] {
+        for (text, code) in
+            [("", Code::Empty), (" ; -- x\n;", Code::Empty), ("/* 'a", Code::Syntax), ("SELECT 'a", Code::Syntax)]
+        {
             assert_eq!(Text::read(text, LIMITS).map(|_| ()).unwrap_err().code, code, "{text}");
         }
         let two = Text::read("SELECT 1; SELECT 2", LIMITS).unwrap().parse(LIMITS).unwrap_err();
-        assert_eq!((two.code, two.message.as_str()), (Code::Refused, "the text holds 2 statements, only one is allowed; submit them one by one"));
+        assert_eq!(
+            (two.code, two.message.as_str()),
+            (Code::Refused, "the text holds 2 statements, only one is allowed; submit them one by one")
+        );
         let bad = Text::read("SELECT\n  FROM WHERE", LIMITS).unwrap().parse(LIMITS).unwrap_err();
         assert!(bad.message.contains("line 2, column"), "{}", bad.message);
     }

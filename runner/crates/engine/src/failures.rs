@@ -40,15 +40,18 @@ pub fn failure(error: &DataFusionError, stage: Stage, limits: Limits) -> Failure
         return carried;
     }
     let root = root(error);
+    if spilled_too_much(error) {
+        let text = format!(
+            "the statement spilled more than {} (setting `spill_limit`); read fewer rows at once, or raise the limit",
+            size(limits.spill)
+        );
+        return Failure::new(Code::Spill, stage, text);
+    }
     let (code, text) = match root {
         DataFusionError::SQL(e, note) => (Code::Syntax, syntax(e, note.as_deref())),
         DataFusionError::SchemaError(e, _) => (Code::Analysis, schema(e)),
         DataFusionError::Plan(text) | DataFusionError::Configuration(text) => (Code::Analysis, text.clone()),
         DataFusionError::NotImplemented(text) => (Code::Unsupported, text.clone()),
-        DataFusionError::ResourcesExhausted(text) if text.contains("disk space") || text.contains("max_temp_directory_size") => (
-            Code::Spill,
-            format!("the statement spilled more than {} (setting `spill_limit`); read fewer rows at once, or raise the limit", size(limits.spill)),
-        ),
         DataFusionError::ResourcesExhausted(_) => (
             Code::Memory,
             format!(
@@ -57,7 +60,9 @@ pub fn failure(error: &DataFusionError, stage: Stage, limits: Limits) -> Failure
             ),
         ),
         DataFusionError::Internal(text) => (Code::Internal, text.clone()),
-        DataFusionError::ExecutionJoin(e) if e.is_panic() => (Code::Internal, "the statement met a fault of the engine (a panic)".into()),
+        DataFusionError::ExecutionJoin(e) if e.is_panic() => {
+            (Code::Internal, "the statement met a fault of the engine (a panic)".into())
+        }
         DataFusionError::Execution(text) => (Code::Execution, text.clone()),
         other => (Code::Execution, other.strip_backtrace()),
     };
@@ -81,6 +86,17 @@ fn carried(error: &DataFusionError) -> Option<Failure> {
     None
 }
 
+/// The limit is met while Arrow writes, so it comes as an input/output error of any depth.
+fn spilled_too_much(error: &DataFusionError) -> bool {
+    let marked = |text: &str| text.contains("datafusion.runtime.max_temp_directory_size");
+    match root(error) {
+        DataFusionError::ResourcesExhausted(text) => marked(text),
+        DataFusionError::ArrowError(inner, _) => marked(&inner.to_string()),
+        DataFusionError::IoError(inner) => marked(&inner.to_string()),
+        _ => false,
+    }
+}
+
 /// The error below context, diagnostics, sharing and collections.
 fn root(error: &DataFusionError) -> &DataFusionError {
     match error {
@@ -89,7 +105,9 @@ fn root(error: &DataFusionError) -> &DataFusionError {
         DataFusionError::Collection(errors) => errors.first().map_or(error, root),
         DataFusionError::External(inner) => inner.downcast_ref::<DataFusionError>().map_or(error, root),
         DataFusionError::ArrowError(inner, _) => match inner.as_ref() {
-            datafusion::arrow::error::ArrowError::ExternalError(inner) => inner.downcast_ref::<DataFusionError>().map_or(error, root),
+            datafusion::arrow::error::ArrowError::ExternalError(inner) => {
+                inner.downcast_ref::<DataFusionError>().map_or(error, root)
+            }
             _ => error,
         },
         other => other,
@@ -113,7 +131,8 @@ fn schema(error: &SchemaError) -> String {
     match error {
         SchemaError::FieldNotFound { field, valid_fields } => {
             let wanted = field.name.as_str();
-            let names: Vec<String> = valid_fields.iter().map(|c| c.name.clone()).filter(|n| !n.contains('\u{1}')).collect();
+            let names: Vec<String> =
+                valid_fields.iter().map(|c| c.name.clone()).filter(|n| !n.contains('\u{1}')).collect();
             no_such("column", wanted, &names)
         }
         other => other.to_string(),

@@ -72,14 +72,19 @@ pub fn scan(roots: &[PathBuf]) -> Vec<Found> {
                 continue;
             }
             // A link that leads out of the folders is no table.
-            let Some(real) = path.canonicalize().ok().filter(|real| roots.iter().any(|root| real.starts_with(root))) else { continue };
+            let Some(real) = path.canonicalize().ok().filter(|real| roots.iter().any(|root| real.starts_with(root)))
+            else {
+                continue;
+            };
             let (format, stem, folder) = if real.is_dir() {
                 if !holds_parquet(&real) {
                     continue;
                 }
                 (Format::Parquet, file, true)
             } else {
-                let (Some(format), Some(stem)) = (Format::of(&path), path.file_stem().and_then(|s| s.to_str())) else { continue };
+                let (Some(format), Some(stem)) = (Format::of(&path), path.file_stem().and_then(|s| s.to_str())) else {
+                    continue;
+                };
                 (format, stem, false)
             };
             let parent = root.file_name().and_then(|n| n.to_str()).unwrap_or("data");
@@ -95,7 +100,8 @@ pub fn scan(roots: &[PathBuf]) -> Vec<Found> {
 }
 
 fn holds_parquet(folder: &Path) -> bool {
-    fs::read_dir(folder).is_ok_and(|entries| entries.flatten().take(1000).any(|e| Format::of(&e.path()) == Some(Format::Parquet)))
+    fs::read_dir(folder)
+        .is_ok_and(|entries| entries.flatten().take(1000).any(|e| Format::of(&e.path()) == Some(Format::Parquet)))
 }
 
 /// Whether a JSON file is one array, not an object a line.
@@ -115,7 +121,18 @@ mod tests {
     fn names_are_unique_and_nothing_outside_is_a_table() {
         let dir = tempfile::tempdir().unwrap();
         let (a, b) = (dir.path().join("a"), dir.path().join("b"));
-        for file in ["a/Sales.csv", "a/sales.parquet", "a/.hidden.csv", "a/notes.txt", "a/odd name'.json", "b/SALES.csv", "b/sales.csv", "a/parts/1.parquet", "a/empty/x.txt", "out.csv"] {
+        for file in [
+            "a/Sales.csv",
+            "a/sales.parquet",
+            "a/.hidden.csv",
+            "a/notes.txt",
+            "a/odd name'.json",
+            "b/SALES.csv",
+            "b/sales.csv",
+            "a/parts/1.parquet",
+            "a/empty/x.txt",
+            "out.csv",
+        ] {
             let path = dir.path().join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();

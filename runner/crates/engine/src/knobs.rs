@@ -57,7 +57,8 @@ const SPARK: &[(&str, &str)] = &[
 ];
 
 /// The largest value of a key that costs memory or threads.
-const LARGEST: &[(&str, u64)] = &[("datafusion.execution.batch_size", 65_536), ("datafusion.execution.target_partitions", 256)];
+const LARGEST: &[(&str, u64)] =
+    &[("datafusion.execution.batch_size", 65_536), ("datafusion.execution.target_partitions", 256)];
 
 /// Every key that may be set.
 pub fn keys() -> impl Iterator<Item = &'static str> {
@@ -77,8 +78,13 @@ pub fn key(written: &str) -> Result<&'static str, Failure> {
         return Ok(key);
     }
     let all: Vec<String> = keys().chain(SPARK.iter().map(|(k, _)| *k)).map(str::to_owned).collect();
-    let near = failures::nearest(&written, &all).map_or_else(|| "SET shows those that may be".to_owned(), |n| format!("did you mean `{n}`?"));
-    Err(Failure::new(Code::Refused, Stage::Plan, format!("the setting `{written}` may not be changed by a statement; {near}")))
+    let near = failures::nearest(&written, &all)
+        .map_or_else(|| "SET shows those that may be".to_owned(), |n| format!("did you mean `{n}`?"));
+    Err(Failure::new(
+        Code::Refused,
+        Stage::Plan,
+        format!("the setting `{written}` may not be changed by a statement; {near}"),
+    ))
 }
 
 /// The value for a key, in DataFusion's terms.
@@ -108,15 +114,25 @@ mod tests {
     fn what_is_not_listed_is_refused_with_the_nearest_that_is() {
         assert_eq!(key("spark.sql.session.timeZone").unwrap(), "datafusion.execution.time_zone");
         for (written, message) in [
-            ("datafusion.execution.batch_sise", "the setting `datafusion.execution.batch_sise` may not be changed by a statement; did you mean `datafusion.execution.batch_size`?"),
+            (
+                "datafusion.execution.batch_sise",
+                "the setting `datafusion.execution.batch_sise` may not be changed by a statement; did you mean `datafusion.execution.batch_size`?",
+            ),
             ("x", "the setting `x` may not be changed by a statement; SET shows those that may be"),
         ] {
             let failure = key(written).unwrap_err();
             assert_eq!((failure.code, failure.message.as_str()), (Code::Refused, message));
         }
-        for key in ["datafusion.runtime.memory_limit", "datafusion.catalog.information_schema", "datafusion.sql_parser.recursion_limit"] {
+        for key in [
+            "datafusion.runtime.memory_limit",
+            "datafusion.catalog.information_schema",
+            "datafusion.sql_parser.recursion_limit",
+        ] {
             assert_eq!(super::key(key).unwrap_err().code, Code::Refused, "{key}");
         }
-        assert_eq!(value("datafusion.execution.batch_size", "datafusion.execution.batch_size", "99999999").unwrap_err().code, Code::Refused);
+        assert_eq!(
+            value("datafusion.execution.batch_size", "datafusion.execution.batch_size", "99999999").unwrap_err().code,
+            Code::Refused
+        );
     }
 }

@@ -9,8 +9,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    self, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SelectItem, SetExpr, UnaryOperator, Value,
-    VisitMut, VisitorMut,
+    self, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SelectItem, SetExpr,
+    UnaryOperator, Value, VisitMut, VisitorMut,
 };
 
 use crate::balance::balance;
@@ -42,8 +42,23 @@ pub fn name(statement: &mut Statement) {
 
 /// Spark's functions that take an `int` and nothing wider: its whole numbers are `int`s, DataFusion's are not.
 const TAKE_INT: &[&str] = &[
-    "add_months", "bit_get", "date_add", "date_sub", "dateadd", "elt", "factorial", "getbit", "make_date", "make_dt_interval", "make_interval",
-    "shiftleft", "shiftright", "shiftrightunsigned", "slice", "space", "width_bucket",
+    "add_months",
+    "bit_get",
+    "date_add",
+    "date_sub",
+    "dateadd",
+    "elt",
+    "factorial",
+    "getbit",
+    "make_date",
+    "make_dt_interval",
+    "make_interval",
+    "shiftleft",
+    "shiftright",
+    "shiftrightunsigned",
+    "slice",
+    "space",
+    "width_bucket",
 ];
 
 struct Namer;
@@ -108,7 +123,9 @@ fn name_items(items: &mut [SelectItem]) {
         let unique = if fresh && !(plain && wild) { name } else { format!("{name}{MARK}{n}") };
         let alias = Ident::with_quote('`', unique);
         match item {
-            SelectItem::UnnamedExpr(expr) => *item = SelectItem::ExprWithAlias { expr: std::mem::replace(expr, null()), alias },
+            SelectItem::UnnamedExpr(expr) => {
+                *item = SelectItem::ExprWithAlias { expr: std::mem::replace(expr, null()), alias }
+            }
             SelectItem::ExprWithAlias { alias: old, .. } => *old = alias,
             _ => {}
         }
@@ -135,7 +152,9 @@ fn narrow(item: &mut SelectItem) {
     let expr = int(expr);
     match (item, alias) {
         (SelectItem::ExprWithAlias { expr: e, .. }, _) => *e = expr,
-        (item, name) => *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('`', name.unwrap_or_default()) },
+        (item, name) => {
+            *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('`', name.unwrap_or_default()) }
+        }
     }
 }
 
@@ -258,7 +277,12 @@ fn wrapped(out: &mut Short, expr: &Expr, behind: &str, depth: usize) -> std::fmt
     write!(out, "{behind})")
 }
 
-fn list<T>(out: &mut Short, between: &str, items: &[T], mut each: impl FnMut(&mut Short, &T) -> std::fmt::Result) -> std::fmt::Result {
+fn list<T>(
+    out: &mut Short,
+    between: &str,
+    items: &[T],
+    mut each: impl FnMut(&mut Short, &T) -> std::fmt::Result,
+) -> std::fmt::Result {
     for (n, item) in items.iter().enumerate() {
         if n > 0 {
             out.write_str(between)?;

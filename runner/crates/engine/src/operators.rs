@@ -37,22 +37,36 @@ impl ExprPlanner for SparkOperators {
             return Ok(PlannerResult::Original(expr));
         }
         Ok(match expr.op {
-            BinaryOperator::Divide if left.is_decimal() || right.is_decimal() => binary(expr.left, Operator::Divide, or_null_if_zero(expr.right)),
-            BinaryOperator::Divide => {
-                binary(cast(expr.left, DataType::Float64), Operator::Divide, cast(or_null_if_zero(expr.right), DataType::Float64))
+            BinaryOperator::Divide if left.is_decimal() || right.is_decimal() => {
+                binary(expr.left, Operator::Divide, or_null_if_zero(expr.right))
             }
+            BinaryOperator::Divide => binary(
+                cast(expr.left, DataType::Float64),
+                Operator::Divide,
+                cast(or_null_if_zero(expr.right), DataType::Float64),
+            ),
             BinaryOperator::Modulo => binary(expr.left, Operator::Modulo, or_null_if_zero(expr.right)),
-            BinaryOperator::MyIntegerDivide => {
-                binary(cast(expr.left, DataType::Int64), Operator::Divide, or_null_if_zero(cast(expr.right, DataType::Int64)))
-            }
+            BinaryOperator::MyIntegerDivide => binary(
+                cast(expr.left, DataType::Int64),
+                Operator::Divide,
+                or_null_if_zero(cast(expr.right, DataType::Int64)),
+            ),
             _ => PlannerResult::Original(expr),
         })
     }
-    fn plan_field_access(&self, expr: RawFieldAccessExpr, schema: &DFSchema) -> Result<PlannerResult<RawFieldAccessExpr>> {
+    fn plan_field_access(
+        &self,
+        expr: RawFieldAccessExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawFieldAccessExpr>> {
         let GetFieldAccess::ListIndex { key } = &expr.field_access else { return Ok(PlannerResult::Original(expr)) };
         let list = matches!(
             expr.expr.get_type(schema),
-            Ok(DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) | DataType::ListView(_) | DataType::LargeListView(_))
+            Ok(DataType::List(_)
+                | DataType::LargeList(_)
+                | DataType::FixedSizeList(..)
+                | DataType::ListView(_)
+                | DataType::LargeListView(_))
         );
         if !list {
             return Ok(PlannerResult::Original(expr));

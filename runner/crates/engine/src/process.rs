@@ -133,7 +133,9 @@ impl Process {
             .spawn(move || watching.watch())
             .map(|t| shared.watcher.get_or_init(|| t.thread().clone()))
             .and_then(|_| thread::Builder::new().name("worker-write".into()).spawn(move || write(writing, &frames)))
-            .and_then(|_| thread::Builder::new().name("worker-read".into()).spawn(move || reading.read(ours, errors, &read_spill)));
+            .and_then(|_| {
+                thread::Builder::new().name("worker-read".into()).spawn(move || reading.read(ours, errors, &read_spill))
+            });
         let process = Process { shared, out };
         threads?;
         process.send(&ToWorker::Open { settings: Box::new((**settings).clone()), spill })?;
@@ -334,7 +336,12 @@ impl Shared {
             if let Some(verdict) = verdict {
                 state.verdict.get_or_insert(verdict);
             }
-            let next = state.slots.values().filter_map(|slot| slot.stop_by).min().map_or(period, |by| period.min(by - now.min(by)));
+            let next = state
+                .slots
+                .values()
+                .filter_map(|slot| slot.stop_by)
+                .min()
+                .map_or(period, |by| period.min(by - now.min(by)));
             drop(state);
             if end {
                 self.kill();

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_array::RecordBatch;
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::common::Result;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::ExecutionPlan;
-use firesteel_model::{Failure, Stage};
-use futures::stream::{self, BoxStream, StreamExt};
+use firesteel_model::{Code, Failure, Stage};
 use futures::FutureExt;
+use futures::stream::{self, BoxStream, StreamExt};
 
 use crate::failures::{self, Limits};
 use crate::names;
@@ -20,6 +21,24 @@ const FEW: usize = 1024;
 /// Rows and bytes of a batch that was put together.
 const ENOUGH_ROWS: usize = 8192;
 const ENOUGH_BYTES: usize = 1 << 20;
+
+/// How deep a column's type may nest: what reads Arrow's messages goes no deeper.
+const DEEPEST: usize = 24;
+
+fn depth(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::List(f)
+        | DataType::LargeList(f)
+        | DataType::ListView(f)
+        | DataType::LargeListView(f)
+        | DataType::FixedSizeList(f, _)
+        | DataType::Map(f, _) => 1 + depth(f.data_type()),
+        DataType::Struct(fields) => 1 + fields.iter().map(|f| depth(f.data_type())).max().unwrap_or(0),
+        DataType::Dictionary(_, value) => 1 + depth(value),
+        DataType::RunEndEncoded(_, values) => 1 + depth(values.data_type()),
+        _ => 0,
+    }
+}
 
 /// A query's rows.
 pub struct Running {
@@ -56,18 +75,31 @@ impl Reads {
 
 impl Running {
     /// The rows of a DataFusion stream.
-    pub fn new(stream: datafusion::execution::SendableRecordBatchStream, reads: Reads, limits: Limits) -> Running {
+    ///
+    /// # Errors
+    /// A column nests too deeply to be sent.
+    pub fn new(stream: SendableRecordBatchStream, reads: Reads, limits: Limits) -> Result<Running, Failure> {
         let planned = stream.schema();
-        let fields: Vec<Field> = planned.fields().iter().map(|f| f.as_ref().clone().with_name(names::shown(f.name()))).collect();
+        if let Some(field) = planned.fields().iter().find(|f| depth(f.data_type()) > DEEPEST) {
+            let name: String = names::shown(field.name()).chars().take(60).collect();
+            return Err(Failure::new(
+                Code::Unsupported,
+                Stage::Plan,
+                format!("the column `{name}` nests more than {DEEPEST} levels; take it apart in the query"),
+            ));
+        }
+        let fields: Vec<Field> =
+            planned.fields().iter().map(|f| f.as_ref().clone().with_name(names::shown(f.name()))).collect();
         let schema = Arc::new(Schema::new(fields));
         let shown = Arc::clone(&schema);
         let batches = gather(stream.boxed(), planned).map(move |batch| {
             let batch = batch.map_err(|e| failures::failure(&e, Stage::Execute, limits))?;
-            let rows = datafusion::arrow::record_batch::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            let rows =
+                datafusion::arrow::record_batch::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
             RecordBatch::try_new_with_options(Arc::clone(&shown), batch.columns().to_vec(), &rows)
                 .map_err(|e| failures::failure(&e.into(), Stage::Execute, limits))
         });
-        Running { schema, batches: batches.boxed(), reads }
+        Ok(Running { schema, batches: batches.boxed(), reads })
     }
 
     /// These rows.
@@ -109,7 +141,11 @@ fn gather(from: BoxStream<'static, Result<RecordBatch>>, schema: SchemaRef) -> B
                 Some(None) | None => break,
             }
         }
-        let batch = if parts.len() == 1 { Ok(parts.swap_remove(0)) } else { concat_batches(&schema, &parts).map_err(Into::into) };
+        let batch = if parts.len() == 1 {
+            Ok(parts.swap_remove(0))
+        } else {
+            concat_batches(&schema, &parts).map_err(Into::into)
+        };
         Some((batch, (from, pending, schema)))
     })
     .filter(|batch| futures::future::ready(batch.as_ref().map_or(true, |b| b.num_rows() > 0)))

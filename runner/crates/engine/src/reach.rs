@@ -7,21 +7,22 @@ use std::ops::Range;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use datafusion::common::Result as DfResult;
 use datafusion::execution::object_store::ObjectStoreRegistry;
 use firesteel_model::{Code, Failure, Stage};
-use futures::stream::{BoxStream, StreamExt};
 use futures::TryStreamExt;
+use futures::stream::{BoxStream, StreamExt};
 use object_store::aws::AmazonS3Builder;
 use object_store::http::HttpBuilder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload,
-    PutResult, Result,
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
+    PutOptions, PutPayload, PutResult, RetryConfig, Result,
 };
 use url::Url;
 
@@ -46,13 +47,18 @@ impl Reach {
         let roots = settings
             .data
             .iter()
-            .map(|root| root.canonicalize().map_err(|e| wrong(format!("the data folder {} cannot be read: {e}", root.display()))))
+            .map(|root| {
+                root.canonicalize()
+                    .map_err(|e| wrong(format!("the data folder {} cannot be read: {e}", root.display())))
+            })
             .collect::<std::result::Result<Vec<_>, _>>()?;
         let listed = settings
             .stores
             .iter()
             .map(|access| match Url::parse(&access.url) {
-                Ok(url) if matches!(url.scheme(), "s3" | "http" | "https") && url.has_host() => Ok((url, access.clone())),
+                Ok(url) if matches!(url.scheme(), "s3" | "http" | "https") && url.has_host() => {
+                    Ok((url, access.clone()))
+                }
                 _ => Err(wrong("a listed store must be s3://BUCKET or http(s)://HOST, with a path or without".into())),
             })
             .collect::<std::result::Result<Vec<_>, _>>()?;
@@ -72,7 +78,11 @@ impl Reach {
         if let Ok(url) = Url::parse(text)
             && url.scheme() != "file"
         {
-            return if self.listed.iter().any(|(listed, _)| below(listed, &url)) { Ok(url) } else { Err(self.refusal(text)) };
+            return if self.listed.iter().any(|(listed, _)| below(listed, &url)) {
+                Ok(url)
+            } else {
+                Err(self.refusal(text))
+            };
         }
         let path = match Url::parse(text) {
             Ok(url) => url.to_file_path().map_err(|()| self.refusal(text))?,
@@ -109,15 +119,18 @@ impl Reach {
             return Ok((Arc::new(LocalFileSystem::new()), Rule::Roots(Arc::clone(&self.roots))));
         }
         let authority = |u: &Url| (u.scheme().to_owned(), u.host_str().map(str::to_owned), u.port_or_known_default());
-        let fit: Vec<&(Url, StoreAccess)> = self.listed.iter().filter(|(listed, _)| authority(listed) == authority(url)).collect();
+        let fit: Vec<&(Url, StoreAccess)> =
+            self.listed.iter().filter(|(listed, _)| authority(listed) == authority(url)).collect();
         let Some((_, access)) = fit.first() else { return Err(self.refusal(url.as_str())) };
-        let rule = Rule::Below(fit.iter().map(|(listed, _)| Path::from_url_path(listed.path()).unwrap_or_default()).collect());
+        let rule =
+            Rule::Below(fit.iter().map(|(listed, _)| Path::from_url_path(listed.path()).unwrap_or_default()).collect());
         let key = format!("{}://{}", url.scheme(), &url[url::Position::BeforeHost..url::Position::AfterPort]);
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let store = match made.get(&key) {
             Some(store) => Arc::clone(store),
             None => {
-                let store = make(url, access).map_err(|e| Failure::new(Code::Execution, Stage::Plan, format!("{key} cannot be used: {e}")))?;
+                let store = make(url, access)
+                    .map_err(|e| Failure::new(Code::Execution, Stage::Plan, format!("{key} cannot be used: {e}")))?;
                 made.insert(key, Arc::clone(&store));
                 store
             }
@@ -127,18 +140,25 @@ impl Reach {
 }
 
 fn below(listed: &Url, url: &Url) -> bool {
-    let same = listed.scheme() == url.scheme() && listed.host_str() == url.host_str() && listed.port_or_known_default() == url.port_or_known_default();
-    let (Ok(listed), Ok(path)) = (Path::from_url_path(listed.path()), Path::from_url_path(url.path())) else { return false };
+    let same = listed.scheme() == url.scheme()
+        && listed.host_str() == url.host_str()
+        && listed.port_or_known_default() == url.port_or_known_default();
+    let (Ok(listed), Ok(path)) = (Path::from_url_path(listed.path()), Path::from_url_path(url.path())) else {
+        return false;
+    };
     same && url.username().is_empty() && url.password().is_none() && path.prefix_matches(&listed)
 }
 
 fn make(url: &Url, access: &StoreAccess) -> Result<Arc<dyn ObjectStore>> {
+    // Somebody waits for the answer: the library's own patience is three minutes.
+    let retry = RetryConfig { max_retries: 3, retry_timeout: Duration::from_secs(20), ..RetryConfig::default() };
     if url.scheme() != "s3" {
         let base = &url[..url::Position::BeforePath];
         let options = object_store::ClientOptions::new().with_allow_http(url.scheme() == "http");
-        return Ok(Arc::new(HttpBuilder::new().with_url(base).with_client_options(options).build()?));
+        return Ok(Arc::new(HttpBuilder::new().with_url(base).with_client_options(options).with_retry(retry).build()?));
     }
     let mut builder = AmazonS3Builder::new()
+        .with_retry(retry)
         .with_bucket_name(url.host_str().unwrap_or_default())
         .with_region(access.region.clone().unwrap_or_else(|| "us-east-1".into()));
     if let Some(endpoint) = &access.endpoint {

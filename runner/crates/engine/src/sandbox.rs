@@ -2,14 +2,26 @@
 
 use std::path::{Path, PathBuf};
 
-use landlock::{ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, path_beneath_rules};
+use landlock::{
+    ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError,
+    RulesetStatus, path_beneath_rules,
+};
 
 use crate::settings::Settings;
 
 /// What the machine needs to tell this process about itself.
-const OF_THE_SYSTEM: &[&str] = &["/proc/self", "/sys/fs/cgroup", "/sys/devices/system/cpu", "/usr/share/zoneinfo", "/etc/localtime", "/dev/null", "/dev/urandom"];
+const OF_THE_SYSTEM: &[&str] = &[
+    "/proc/self",
+    "/sys/fs/cgroup",
+    "/sys/devices/system/cpu",
+    "/usr/share/zoneinfo",
+    "/etc/localtime",
+    "/dev/null",
+    "/dev/urandom",
+];
 /// What name resolution and TLS read; only with stores on the network.
-const OF_THE_NETWORK: &[&str] = &["/etc", "/run/systemd/resolve", "/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/share", "/usr/local/share"];
+const OF_THE_NETWORK: &[&str] =
+    &["/etc", "/run/systemd/resolve", "/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/share", "/usr/local/share"];
 
 /// Gives up what this platform offers to give up; what it does not offer is not missed. Before any thread is started.
 /// Returns whether files are fenced in.

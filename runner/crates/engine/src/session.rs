@@ -93,11 +93,16 @@ impl Session {
         options.sql_parser.enable_ident_normalization = false;
         options.sql_parser.parse_float_as_decimal = true;
         options.sql_parser.default_null_ordering = "nulls_min".into();
-        options.sql_parser.recursion_limit = datafusion::common::config::ConfigNonZeroUsize::try_new(NESTING).map_err(inner)?;
+        options.sql_parser.recursion_limit =
+            datafusion::common::config::ConfigNonZeroUsize::try_new(NESTING).map_err(inner)?;
         options.optimizer.expand_views_at_output = true;
         options.explain.analyze_level = datafusion::common::format::MetricType::Summary;
-        let reader = SessionStateBuilder::new().with_config(config.clone()).with_runtime_env(Arc::clone(&runtime)).build();
-        let catalog = Catalog { name: settings.catalog.clone(), tables: Arc::new(Tables::new(Arc::clone(reach.roots()), reader)) };
+        let reader =
+            SessionStateBuilder::new().with_config(config.clone()).with_runtime_env(Arc::clone(&runtime)).build();
+        let catalog = Catalog {
+            name: settings.catalog.clone(),
+            tables: Arc::new(Tables::new(Arc::clone(reach.roots()), reader)),
+        };
         let mut builder = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(runtime)
@@ -105,14 +110,19 @@ impl Session {
             .with_default_features()
             .with_physical_optimizer_rule(Arc::new(CooperativeJoins));
         builder.scalar_functions().get_or_insert_default().extend(datafusion_spark::all_default_scalar_functions());
-        builder.aggregate_functions().get_or_insert_default().extend(datafusion_spark::all_default_aggregate_functions());
+        builder
+            .aggregate_functions()
+            .get_or_insert_default()
+            .extend(datafusion_spark::all_default_aggregate_functions());
         builder.window_functions().get_or_insert_default().extend(datafusion_spark::all_default_window_functions());
         let planners = builder.expr_planners().get_or_insert_default();
         planners.insert(0, Arc::new(datafusion_spark::planner::SparkFunctionPlanner));
         planners.insert(0, Arc::new(SparkOperators));
         let ctx = SessionContext::new_with_state(builder.build());
         let values = ctx.copied_config().options().entries();
-        let defaults = knobs::keys().map(|key| (key, values.iter().find(|e| e.key == key).and_then(|e| e.value.clone()))).collect();
+        let defaults = knobs::keys()
+            .map(|key| (key, values.iter().find(|e| e.key == key).and_then(|e| e.value.clone())))
+            .collect();
         Ok(Session {
             ctx,
             catalog,
@@ -134,7 +144,9 @@ impl Session {
     pub(crate) async fn set(&self, key: &str, value: Option<&str>) -> datafusion::common::Result<()> {
         let variable = key.to_owned();
         let statement = match value {
-            Some(value) => datafusion::logical_expr::Statement::SetVariable(SetVariable { variable, value: value.to_owned() }),
+            Some(value) => {
+                datafusion::logical_expr::Statement::SetVariable(SetVariable { variable, value: value.to_owned() })
+            }
             None => datafusion::logical_expr::Statement::ResetVariable(ResetVariable { variable }),
         };
         self.ctx.execute_logical_plan(LogicalPlan::Statement(statement)).await.map(|_| ())
@@ -211,7 +223,11 @@ impl Session {
     ///
     /// # Errors
     /// There is no such table, or it may not be read.
-    async fn table(&self, state: &SessionState, name: &TableReference) -> Result<Option<Arc<dyn TableProvider>>, Failure> {
+    async fn table(
+        &self,
+        state: &SessionState,
+        name: &TableReference,
+    ) -> Result<Option<Arc<dyn TableProvider>>, Failure> {
         let table = name.table();
         if table.contains(['/', '\\']) {
             return Err(self.reach.refusal(table));
@@ -225,18 +241,28 @@ impl Session {
         if let Some(catalog) = name.catalog()
             && self.catalog.catalog(catalog).is_none()
         {
-            return Err(Failure::new(Code::Analysis, Stage::Plan, failures::no_such("catalog", catalog, &self.catalog.catalog_names())));
+            return Err(Failure::new(
+                Code::Analysis,
+                Stage::Plan,
+                failures::no_such("catalog", catalog, &self.catalog.catalog_names()),
+            ));
         }
         if let Some(schema) = name.schema()
             && !schema.eq_ignore_ascii_case(SCHEMA)
         {
-            return Err(Failure::new(Code::Analysis, Stage::Plan, failures::no_such("database", schema, &[SCHEMA.to_owned()])));
+            return Err(Failure::new(
+                Code::Analysis,
+                Stage::Plan,
+                failures::no_such("database", schema, &[SCHEMA.to_owned()]),
+            ));
         }
         match self.catalog.tables.table(table).await.map_err(|e| self.failed(&e))? {
             Some(found) => Ok(Some(found)),
-            None => {
-                Err(Failure::new(Code::Analysis, Stage::Plan, failures::no_such("table", table, &self.catalog.tables.table_names())))
-            }
+            None => Err(Failure::new(
+                Code::Analysis,
+                Stage::Plan,
+                failures::no_such("table", table, &self.catalog.tables.table_names()),
+            )),
         }
     }
 
@@ -263,7 +289,7 @@ impl Session {
         let task = Arc::new(TaskContext::from(&state).with_runtime(runtime));
         let reads = Reads { plan: Some(Arc::clone(&physical)), bytes };
         let stream = execute_stream(physical, task).map_err(|e| failures::failure(&e, Stage::Execute, self.limits))?;
-        Ok(Running::new(stream, reads, self.limits))
+        Running::new(stream, reads, self.limits)
     }
 
     /// Each statement has a pool, a share of the spill folder and a count of its own.
@@ -271,7 +297,8 @@ impl Session {
         let mut runtime = RuntimeEnv::clone(state.runtime_env());
         runtime.memory_pool = Arc::new(FairSpillPool::new(self.memory_pool));
         let mode = self.spill.clone().map_or(DiskManagerMode::Disabled, |dir| DiskManagerMode::Directories(vec![dir]));
-        let disk = DiskManagerBuilder::default().with_mode(mode).with_max_temp_directory_size(self.spill_limit).build()?;
+        let disk =
+            DiskManagerBuilder::default().with_mode(mode).with_max_temp_directory_size(self.spill_limit).build()?;
         runtime.disk_manager = Arc::new(disk);
         runtime.object_store_registry = Arc::new(Counting { reach: Arc::clone(&self.reach), bytes: Arc::clone(bytes) });
         Ok(Arc::new(runtime))

@@ -65,7 +65,11 @@ pub async fn plan(session: &Session, command: Command, raw: &str) -> Result<Plan
             let names: StringArray = rows.iter().map(|(n, _)| Some(n.as_str())).collect();
             let temporary: BooleanArray = rows.iter().map(|(_, view)| Some(*view)).collect();
             let column = if views { "viewName" } else { "tableName" };
-            session.rows(batch(vec![("namespace", Arc::new(namespace)), (column, Arc::new(names)), ("isTemporary", Arc::new(temporary))]))
+            session.rows(batch(vec![
+                ("namespace", Arc::new(namespace)),
+                (column, Arc::new(names)),
+                ("isTemporary", Arc::new(temporary)),
+            ]))
         }
         Command::Columns(name) => {
             let schema = schema_of(session, &name).await?;
@@ -116,12 +120,16 @@ fn behind(raw: &str, words: usize) -> &str {
 
 /// Checks that a place of tables exists: nothing, a schema, a catalog, or both.
 pub fn within(session: &Session, place: &[String]) -> Result<(), Failure> {
-    let no = |what: &str, name: &str, there: Vec<String>| Err(Failure::new(Code::Analysis, Stage::Plan, failures::no_such(what, name, &there)));
+    let no = |what: &str, name: &str, there: Vec<String>| {
+        Err(Failure::new(Code::Analysis, Stage::Plan, failures::no_such(what, name, &there)))
+    };
     match place {
         [] => Ok(()),
         [one] if one.eq_ignore_ascii_case(SCHEMA) || session.catalog.catalog(one).is_some() => Ok(()),
         [one] => no("database", one, vec![SCHEMA.to_owned(), session.catalog.name.clone()]),
-        [catalog, _] if session.catalog.catalog(catalog).is_none() => no("catalog", catalog, session.catalog.catalog_names()),
+        [catalog, _] if session.catalog.catalog(catalog).is_none() => {
+            no("catalog", catalog, session.catalog.catalog_names())
+        }
         [_, schema] if schema.eq_ignore_ascii_case(SCHEMA) => Ok(()),
         [_, schema] => no("database", schema, vec![SCHEMA.to_owned()]),
         more => no("database", &more.join("."), vec![SCHEMA.to_owned()]),
@@ -137,7 +145,9 @@ async fn schema_of(session: &Session, name: &[String]) -> Result<Arc<Schema>, Fa
     let tables = &session.catalog.tables;
     match tables.table(table).await.map_err(|e| session.failed(&e))? {
         Some(found) => Ok(found.schema()),
-        None => Err(Failure::new(Code::Analysis, Stage::Plan, failures::no_such("table", table, &tables.table_names()))),
+        None => {
+            Err(Failure::new(Code::Analysis, Stage::Plan, failures::no_such("table", table, &tables.table_names())))
+        }
     }
 }
 
@@ -185,12 +195,14 @@ fn value_of(session: &Session, key: &str) -> String {
 /// Columns of text.
 pub fn text_batch(columns: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> RecordBatch {
     let rows: Vec<Vec<String>> = rows.into_iter().collect();
-    let column = |n: usize| Arc::new(rows.iter().map(|r| r.get(n).map(String::as_str)).collect::<StringArray>()) as ArrayRef;
+    let column =
+        |n: usize| Arc::new(rows.iter().map(|r| r.get(n).map(String::as_str)).collect::<StringArray>()) as ArrayRef;
     batch(columns.iter().enumerate().map(|(n, name)| (*name, column(n))).collect())
 }
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
-    let fields: Vec<Field> = columns.iter().map(|(name, c)| Field::new(*name, DataType::clone(c.data_type()), true)).collect();
+    let fields: Vec<Field> =
+        columns.iter().map(|(name, c)| Field::new(*name, DataType::clone(c.data_type()), true)).collect();
     let columns = columns.into_iter().map(|(_, c)| c).collect();
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).expect("columns of the same length, made here")
 }

@@ -13,11 +13,16 @@ pub fn name(data_type: &DataType) -> String {
         DataType::UInt64 => "decimal(20,0)".into(),
         DataType::Float16 | DataType::Float32 => "float".into(),
         DataType::Float64 => "double".into(),
-        DataType::Decimal32(p, s) | DataType::Decimal64(p, s) | DataType::Decimal128(p, s) | DataType::Decimal256(p, s) => {
+        DataType::Decimal32(p, s)
+        | DataType::Decimal64(p, s)
+        | DataType::Decimal128(p, s)
+        | DataType::Decimal256(p, s) => {
             format!("decimal({p},{s})")
         }
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "string".into(),
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => "binary".into(),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+            "binary".into()
+        }
         DataType::Date32 | DataType::Date64 => "date".into(),
         DataType::Timestamp(_, None) => "timestamp_ntz".into(),
         DataType::Timestamp(_, Some(_)) => "timestamp".into(),

@@ -37,7 +37,10 @@ pub fn create(settings: &Settings) -> io::Result<PathBuf> {
 }
 
 fn said(path: &Path, what: &str) -> io::Error {
-    io::Error::other(format!("the spill folder {} cannot be used: {what}; name another with `spill_dir`", path.display()))
+    io::Error::other(format!(
+        "the spill folder {} cannot be used: {what}; name another with `spill_dir`",
+        path.display()
+    ))
 }
 
 /// Removes a worker's folder and what is in it.
@@ -50,7 +53,11 @@ pub fn sweep(settings: &Settings) {
     let Ok(entries) = fs::read_dir(base(settings)) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let owner = name.to_str().and_then(|n| n.strip_prefix(PREFIX)).and_then(|n| n.split('-').next()).and_then(|n| n.parse::<u32>().ok());
+        let owner = name
+            .to_str()
+            .and_then(|n| n.strip_prefix(PREFIX))
+            .and_then(|n| n.split('-').next())
+            .and_then(|n| n.parse::<u32>().ok());
         if let Some(owner) = owner
             && !Path::new(&format!("/proc/{owner}")).exists()
         {

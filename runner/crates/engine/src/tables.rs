@@ -78,7 +78,10 @@ impl Tables {
 
     /// Defines a name, in place of what it meant before.
     pub fn define(&self, name: &str, what: Defined) {
-        self.defined.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_lowercase(), (name.to_owned(), what));
+        self.defined
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(name.to_lowercase(), (name.to_owned(), what));
     }
 
     /// Takes a definition back.
@@ -108,8 +111,12 @@ impl Tables {
 async fn listing(state: &SessionState, url: Url, found: &Found, array: bool) -> Result<Arc<dyn TableProvider>> {
     let format: Arc<dyn FileFormat> = match found.format {
         Format::Csv => Arc::new(CsvFormat::default().with_has_header(true).with_schema_infer_max_rec(INFERENCE_LINES)),
-        Format::Tsv => Arc::new(CsvFormat::default().with_has_header(true).with_delimiter(b'\t').with_schema_infer_max_rec(INFERENCE_LINES)),
-        Format::Json => Arc::new(JsonFormat::default().with_newline_delimited(!array).with_schema_infer_max_rec(INFERENCE_LINES)),
+        Format::Tsv => Arc::new(
+            CsvFormat::default().with_has_header(true).with_delimiter(b'\t').with_schema_infer_max_rec(INFERENCE_LINES),
+        ),
+        Format::Json => {
+            Arc::new(JsonFormat::default().with_newline_delimited(!array).with_schema_infer_max_rec(INFERENCE_LINES))
+        }
         Format::Parquet => Arc::new(ParquetFormat::default().with_options(state.table_options().parquet.clone())),
         Format::Arrow => Arc::new(ArrowFormat),
     };

@@ -92,7 +92,12 @@ impl std::fmt::Debug for WireFailure {
 
 impl From<Failure> for WireFailure {
     fn from(f: Failure) -> Self {
-        WireFailure { code: f.code.as_str().to_owned(), stage: f.stage.as_str().to_owned(), message: f.message, retryable: f.retryable }
+        WireFailure {
+            code: f.code.as_str().to_owned(),
+            stage: f.stage.as_str().to_owned(),
+            message: f.message,
+            retryable: f.retryable,
+        }
     }
 }
 
@@ -201,7 +206,9 @@ mod tests {
         bytes.extend(seal(rows).unwrap());
         let mut from = bytes.as_slice();
         assert!(matches!(read::<ToWorker>(&mut from, 100).unwrap(), Some(Frame::Message(ToWorker::Run { n: 7 }))));
-        assert!(matches!(read::<ToWorker>(&mut from, 100).unwrap(), Some(Frame::Arrow { n: 9, bytes }) if bytes == b"abc"));
+        assert!(
+            matches!(read::<ToWorker>(&mut from, 100).unwrap(), Some(Frame::Arrow { n: 9, bytes }) if bytes == b"abc")
+        );
         assert!(read::<ToWorker>(&mut from, 100).unwrap().is_none());
         assert_eq!(
             read::<ToWorker>(&mut bytes.as_slice(), 5).unwrap_err().to_string(),

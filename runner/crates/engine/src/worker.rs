@@ -83,7 +83,8 @@ fn serve() -> Result<(), ()> {
             std::process::exit(0)
         })
         .map_err(drop)?;
-    let desk = Desk { session, settings: Arc::new(*settings), queries: queries.handle().clone(), out, jobs: HashMap::new() };
+    let desk =
+        Desk { session, settings: Arc::new(*settings), queries: queries.handle().clone(), out, jobs: HashMap::new() };
     let control = Builder::new_current_thread().enable_time().build().map_err(drop)?;
     control.block_on(desk.work(messages));
     Ok(())
@@ -156,7 +157,13 @@ impl Desk {
             ToWorker::Plan { n, lang, text, entries } => {
                 let (go, gone) = oneshot::channel();
                 let credit = Arc::new(Semaphore::new(self.settings.credit.max(1) as usize));
-                let task = Task { n, session: Arc::clone(&self.session), out: self.out.clone(), credit: Arc::clone(&credit), reads: Arc::default() };
+                let task = Task {
+                    n,
+                    session: Arc::clone(&self.session),
+                    out: self.out.clone(),
+                    credit: Arc::clone(&credit),
+                    reads: Arc::default(),
+                };
                 let reads = Arc::clone(&task.reads);
                 let work = self.queries.spawn(task.run(lang, text, entries, gone));
                 self.jobs.insert(n, Job { go: Some(go), credit, work: work.abort_handle() });
@@ -191,7 +198,13 @@ impl Desk {
 }
 
 /// Reports a statement's progress until it is over, and its panic. Returns whether it was cancelled.
-async fn follow(n: u64, mut work: tokio::task::JoinHandle<()>, reads: Arc<Mutex<crate::query::Reads>>, out: Out, period: Duration) -> Over {
+async fn follow(
+    n: u64,
+    mut work: tokio::task::JoinHandle<()>,
+    reads: Arc<Mutex<crate::query::Reads>>,
+    out: Out,
+    period: Duration,
+) -> Over {
     let mut said = (0, 0);
     loop {
         tokio::select! {
@@ -238,7 +251,13 @@ impl Task {
         self.out.say(&end);
     }
 
-    async fn perform(&self, lang: &str, text: &str, entries: Vec<String>, go: oneshot::Receiver<()>) -> Result<bool, Failure> {
+    async fn perform(
+        &self,
+        lang: &str,
+        text: &str,
+        entries: Vec<String>,
+        go: oneshot::Receiver<()>,
+    ) -> Result<bool, Failure> {
         for entry in &entries {
             self.session.replay(entry).await;
         }
@@ -276,7 +295,11 @@ impl Task {
             return Err(Failure::new(
                 Code::ResultTooLarge,
                 Stage::Execute,
-                format!("a row of the result has {}, the limit is {} (setting `max_frame`)", failures::size(frame.len() as u64), failures::size(self.out.limit)),
+                format!(
+                    "a row of the result has {}, the limit is {} (setting `max_frame`)",
+                    failures::size(frame.len() as u64),
+                    failures::size(self.out.limit)
+                ),
             ));
         }
         let frame = wire::seal(frame).map_err(|e| Failure::new(Code::Internal, Stage::Execute, e.to_string()))?;
@@ -290,6 +313,10 @@ fn wrong(e: &ArrowError) -> Failure {
 }
 
 fn rows_a_frame(batch: &RecordBatch) -> usize {
-    let bytes: usize = batch.columns().iter().map(|c| c.to_data().get_slice_memory_size().unwrap_or_else(|_| c.get_array_memory_size())).sum();
+    let bytes: usize = batch
+        .columns()
+        .iter()
+        .map(|c| c.to_data().get_slice_memory_size().unwrap_or_else(|_| c.get_array_memory_size()))
+        .sum();
     (batch.num_rows() * FRAME / bytes.max(1)).max(1)
 }

@@ -77,7 +77,9 @@ impl Workers {
 
     fn spawn(&self) -> Result<Process, EngineError> {
         Process::spawn(&self.settings).map_err(|e| {
-            EngineError::Failed(Failure::new(Code::Internal, Stage::Accept, format!("a worker could not be started: {e}")).retryable())
+            EngineError::Failed(
+                Failure::new(Code::Internal, Stage::Accept, format!("a worker could not be started: {e}")).retryable(),
+            )
         })
     }
 
@@ -86,9 +88,12 @@ impl Workers {
         if let Some(assigned) = &seats.assigned {
             let mut situation = assigned.process.situation();
             // It confirms, or is killed: neither takes longer than the grace.
-            let alive = situation.wait_for(|s| s.dead.is_some() || s.stopping == 0).await.is_ok_and(|s| s.dead.is_none());
+            let alive =
+                situation.wait_for(|s| s.dead.is_some() || s.stopping == 0).await.is_ok_and(|s| s.dead.is_none());
             let ledger = lock(&assigned.ledger);
-            let fits = assigned.generation == journal.generation() && ledger.unsure == 0 && journal.entries().starts_with(&ledger.applied);
+            let fits = assigned.generation == journal.generation()
+                && ledger.unsure == 0
+                && journal.entries().starts_with(&ledger.applied);
             drop(ledger);
             if !alive || !fits {
                 seats.assigned = None;
@@ -106,7 +111,11 @@ impl Workers {
         Ok(seats.assigned.as_ref().expect("it was just set"))
     }
 
-    async fn begin(&self, journal: &Journal, request: &Request) -> Result<(Line, Arc<Mutex<Ledger>>, Option<Unsure>), EngineError> {
+    async fn begin(
+        &self,
+        journal: &Journal,
+        request: &Request,
+    ) -> Result<(Line, Arc<Mutex<Ledger>>, Option<Unsure>), EngineError> {
         let mut seats = self.seats.lock().await;
         loop {
             let assigned = self.seat(&mut seats, journal).await?;
@@ -118,13 +127,18 @@ impl Workers {
                 text: request.text.0.clone(),
                 entries: missing.iter().map(|e| e.0.clone()).collect(),
             };
-            let frame = wire::message(&plan).ok().filter(|f| f.len() as u64 <= self.settings.max_frame).ok_or_else(|| {
-                Failure::new(
-                    Code::Syntax,
-                    Stage::Accept,
-                    format!("the statement is too long: its text has {} bytes, a message at most {}", request.text.0.len(), self.settings.max_frame),
-                )
-            })?;
+            let frame =
+                wire::message(&plan).ok().filter(|f| f.len() as u64 <= self.settings.max_frame).ok_or_else(|| {
+                    Failure::new(
+                        Code::Syntax,
+                        Stage::Accept,
+                        format!(
+                            "the statement is too long: its text has {} bytes, a message at most {}",
+                            request.text.0.len(),
+                            self.settings.max_frame
+                        ),
+                    )
+                })?;
             if let Ok(line) = assigned.process.begin(n, &frame) {
                 let ledger = Arc::clone(&assigned.ledger);
                 lock(&ledger).applied.extend_from_slice(missing);
@@ -163,9 +177,7 @@ impl Engine for Workers {
             unsure.settled(None);
         }
         let planned = match said {
-            Said::Planned { kind, entry } => {
-                Planned { line, ledger, kind: kind.into(), entry: entry.map(Entry) }
-            }
+            Said::Planned { kind, entry } => Planned { line, ledger, kind: kind.into(), entry: entry.map(Entry) },
             said => return Err(unexpected(said)),
         };
         if self.settings.spare {
@@ -298,7 +310,9 @@ impl Rows {
                 Said::Arrow(bytes) => {
                     self.line.credit();
                     if let Some(batch) = self.decoder.take(bytes)? {
-                        return Ok(Some(batch.with_schema(SchemaRef::clone(&self.schema)).map_err(|e| unreadable(&e))?));
+                        return Ok(Some(
+                            batch.with_schema(SchemaRef::clone(&self.schema)).map_err(|e| unreadable(&e))?,
+                        ));
                     }
                 }
                 Said::Done => {
