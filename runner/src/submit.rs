@@ -116,7 +116,7 @@ async fn wait(
     let why = tokio::select! {
         state = ended => return state,
         () = limit => "timed out",
-        _ = tokio::signal::ctrl_c() => "interrupted",
+        _ = tokio::signal::ctrl_c() => "was interrupted",
     };
     let state = client.cancel(&ids.statement).await?;
     if state == StatementState::Success {

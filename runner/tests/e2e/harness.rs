@@ -113,37 +113,40 @@ impl Home {
         running
     }
 
-    /// What `status` shows of the statement with this query id, or of this session.
-    pub fn status_of(&self, id: &str, arguments: &[&str]) -> Option<Value> {
-        let mut all = vec!["status", "--format", "json"];
-        all.extend(arguments);
-        let out = self.run(&all).ok();
-        let mut rows = out.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON lines"));
-        rows.find(|row| row["queryId"] == id || (row["type"] == "session" && row["sessionId"] == id))
+    /// All that `status` shows.
+    pub fn status(&self) -> Vec<Value> {
+        let out = self.run(&["status", "--format", "json"]).ok();
+        out.lines().map(|line| serde_json::from_str(line).expect("JSON lines")).collect()
     }
 
+    /// The state of the statement with this query id, or of this session.
     pub fn state_of(&self, id: &str) -> Option<String> {
-        self.status_of(id, &[])?["state"].as_str().map(str::to_owned)
+        self.status().iter().find(|row| is_of(row, id))?["state"].as_str().map(str::to_owned)
     }
 
-    /// Asks `status` until it shows this of the statement or session.
+    /// Asks `status` until it shows a row that is so.
     #[track_caller]
-    pub fn until(&self, id: &str, is_so: impl Fn(&Value) -> bool) {
-        let mut last = None;
+    pub fn until_any(&self, is_so: impl Fn(&Value) -> bool) {
+        let mut last = Vec::new();
         for _ in 0..2_000 {
-            last = self.status_of(id, &[]);
-            if last.as_ref().is_some_and(&is_so) {
+            last = self.status();
+            if last.iter().any(&is_so) {
                 return;
             }
         }
-        panic!("{id} never was so: {last:?}");
+        panic!("nothing ever was so: {last:?}");
     }
 
     /// Asks `status` until the statement or session is in this state.
     #[track_caller]
     pub fn reaches(&self, id: &str, state: &str) {
-        self.until(id, |row| row["state"] == state);
+        self.until_any(|row| is_of(row, id) && row["state"] == state);
     }
+}
+
+/// Whether the row is of the statement with this query id, or of this session.
+pub fn is_of(row: &Value, id: &str) -> bool {
+    row["queryId"] == id || (row["type"] == "session" && row["sessionId"] == id)
 }
 
 /// Runs a command to its end, or kills it at the deadline.

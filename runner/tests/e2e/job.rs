@@ -3,7 +3,9 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use crate::harness::{Home, samples};
+use rustix::process::Signal;
+
+use crate::harness::{Home, is_of, samples};
 
 const CSV: &[&str] = &["submit", "--format", "csv"];
 
@@ -83,12 +85,24 @@ fn a_running_statement_is_cancelled_and_the_next_one_answered() {
     let runner = home.serve(&[]);
     let id = home.run(&["submit", "--no-wait", "SELECT count(*) FROM routes a, routes b, routes c"]).ok();
     let id = id.trim();
-    home.until(id, |row| row["state"] == "running" && row["rowsRead"].as_u64() > Some(0));
+    home.until_any(|row| is_of(row, id) && row["state"] == "running" && row["rowsRead"].as_u64() > Some(0));
     assert_eq!(home.run(&["submit", "--cancel", id]).code, 0);
     assert_eq!(home.run(&csv(&["SELECT 1 AS one"])).ok(), "one\n1\n");
     assert_eq!(home.state_of(id).as_deref(), Some("cancelled"));
     let again = home.run(&["submit", "--cancel", id]);
     assert_eq!((again.code, again.err.as_str()), (0, ""), "it is cancelled, as asked");
+    drop(runner);
+}
+
+#[test]
+fn ctrl_c_cancels_what_was_submitted() {
+    let home = Home::new();
+    let runner = home.serve(&[]);
+    let waiting = home.start(&["submit", "SELECT count(*) FROM routes a, routes b, routes c"]);
+    home.until_any(|row| row["type"] == "statement" && row["state"] == "running");
+    waiting.signal(Signal::INT);
+    let answer = waiting.ends();
+    assert_eq!((answer.code, answer.err.as_str()), (4, "firesteel: the statement was interrupted and is cancelled\n"));
     drop(runner);
 }
 
