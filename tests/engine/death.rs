@@ -138,3 +138,29 @@ async fn a_worker_leaves_when_its_runner_is_gone() {
     };
     tokio::time::timeout(crate::bench::PATIENCE, end).await.expect("it leaves");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stack_that_overflows_is_told_of_and_the_next_statement_is_answered() {
+    let bench = Bench::with(|s| s.stack = 600 * 1024);
+    bench.ok("CREATE VIEW v AS SELECT 1 AS a").await;
+    let deep = format!("SELECT {}1", "1 + ".repeat(50_000));
+    assert_eq!(bench.fails(&deep).await, "died: stack overflow: the statement nests too deeply");
+    assert_eq!(bench.ok("SELECT a FROM v").await, "a: Int64\n1\n");
+}
+
+#[tokio::test]
+async fn a_worker_has_no_new_privileges_and_none_of_our_environment() {
+    let bench = Bench::new();
+    bench.ok("SELECT 1").await;
+    let pid = bench.pid().await;
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    assert!(status.contains("NoNewPrivs:\t1\n"), "{status}");
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap();
+    let names: Vec<String> = environment
+        .split(|b| *b == 0)
+        .filter(|v| !v.is_empty())
+        .map(|v| String::from_utf8_lossy(v).split('=').next().unwrap_or_default().to_owned())
+        .collect();
+    let kept = ["TZ", "LANG", "LC_ALL", "SSL_CERT_FILE", "SSL_CERT_DIR"];
+    assert!(names.iter().all(|n| kept.contains(&n.as_str())), "{names:?}");
+}

@@ -113,7 +113,7 @@ impl Engine for InProcess {
         });
         let stop = Stop(work.abort_handle());
         let planned = work.await.map_err(|_| panicked())??;
-        std::mem::forget(stop);
+        drop(stop);
         Ok(Box::new(Waiting { planned, open, handle: self.handle().clone() }))
     }
 

@@ -34,6 +34,7 @@ mod sandbox;
 pub mod session;
 pub mod settings;
 mod show;
+mod spark_range;
 mod spark_types;
 mod spill;
 mod tables;

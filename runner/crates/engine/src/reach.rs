@@ -22,7 +22,7 @@ use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
-    PutOptions, PutPayload, PutResult, RetryConfig, Result,
+    PutOptions, PutPayload, PutResult, Result, RetryConfig,
 };
 use url::Url;
 

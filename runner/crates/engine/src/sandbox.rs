@@ -53,3 +53,38 @@ fn fence(settings: &Settings, spill: &Path) -> Result<bool, RulesetError> {
         .restrict_self()?;
     Ok(status.ruleset != RulesetStatus::NotEnforced)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+    use std::fs;
+
+    use super::*;
+
+    /// On a thread of its own: only that thread gives up what it has.
+    #[test]
+    fn what_is_not_listed_is_out_of_reach_where_the_kernel_offers_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (data, spill, other) = (dir.path().join("data"), dir.path().join("spill"), dir.path().join("other"));
+        for folder in [&data, &spill, &other] {
+            fs::create_dir(folder).unwrap();
+            fs::write(folder.join("file"), "x").unwrap();
+        }
+        let settings = Settings { data: vec![data.clone()], ..Settings::default() };
+        let told = std::thread::spawn(move || {
+            let fenced = enter(&settings, &spill);
+            let can = [
+                fs::read(data.join("file")).is_ok(),
+                fs::write(data.join("new"), "x").is_ok(),
+                fs::write(spill.join("new"), "x").is_ok(),
+                fs::read(other.join("file")).is_ok(),
+                fs::read("/etc/passwd").is_ok(),
+            ];
+            (fenced, can)
+        })
+        .join()
+        .unwrap();
+        assert!(told == (true, [true, false, true, false, false]) || !told.0, "{told:?}");
+    }
+}

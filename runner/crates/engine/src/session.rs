@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use datafusion::catalog::{CatalogProviderList, SchemaProvider, TableProvider};
+use datafusion::catalog::{CatalogProviderList, SchemaProvider, TableFunction, TableProvider};
 use datafusion::common::TableReference;
 use datafusion::common::config::Dialect;
 use datafusion::dataframe::DataFrame;
@@ -34,6 +34,7 @@ use crate::operators::SparkOperators;
 use crate::query::{Reads, Running};
 use crate::reach::{Counting, Reach};
 use crate::settings::Settings;
+use crate::spark_range::SparkRange;
 use crate::tables::Tables;
 
 /// The languages that an engine takes.
@@ -118,6 +119,10 @@ impl Session {
         let planners = builder.expr_planners().get_or_insert_default();
         planners.insert(0, Arc::new(datafusion_spark::planner::SparkFunctionPlanner));
         planners.insert(0, Arc::new(SparkOperators));
+        if let Some(range) = builder.table_functions().get_or_insert_default().remove("range") {
+            let range = TableFunction::new("range".into(), Arc::new(SparkRange(range)));
+            builder.table_functions().get_or_insert_default().insert("range".into(), Arc::new(range));
+        }
         let ctx = SessionContext::new_with_state(builder.build());
         let values = ctx.copied_config().options().entries();
         let defaults = knobs::keys()

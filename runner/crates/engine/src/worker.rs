@@ -49,7 +49,8 @@ fn serve() -> Result<(), ()> {
     let Some(Frame::Message(ToWorker::Open { settings, spill })) = first else { return Err(()) };
     sandbox::enter(&settings, &spill);
     let (out, frames) = blocking::channel();
-    std::thread::Builder::new().name("socket-write".into()).spawn(move || write(socket, &frames)).map_err(drop)?;
+    let writing = move || write(socket, &frames);
+    let writer = std::thread::Builder::new().name("socket-write".into()).spawn(writing).map_err(drop)?;
     let out = Out { frames: out, limit: settings.max_frame };
     let stack = usize::try_from(settings.stack).unwrap_or(usize::MAX);
     let queries = Builder::new_multi_thread()
@@ -63,9 +64,9 @@ fn serve() -> Result<(), ()> {
         Ok(session) => Arc::new(session),
         Err(failure) => {
             out.say(&ToRunner::Broken { why: failure.message });
-            // The writer must have written it before the process ends.
+            // The reason must be on its way before the process ends.
             drop(out);
-            std::thread::sleep(Duration::from_millis(50));
+            let _ = writer.join();
             return Err(());
         }
     };
@@ -118,6 +119,8 @@ struct Job {
     go: Option<oneshot::Sender<()>>,
     credit: Arc<Semaphore>,
     work: AbortHandle,
+    /// The runner waits for the word that nothing of it runs.
+    stopping: bool,
 }
 
 struct Desk {
@@ -128,11 +131,9 @@ struct Desk {
     jobs: HashMap<u64, Job>,
 }
 
-type Over = (u64, bool);
-
 impl Desk {
     async fn work(mut self, mut messages: mpsc::UnboundedReceiver<ToWorker>) {
-        let mut followers: JoinSet<Over> = JoinSet::new();
+        let mut followers: JoinSet<u64> = JoinSet::new();
         loop {
             tokio::select! {
                 biased;
@@ -141,9 +142,8 @@ impl Desk {
                     None => return,
                 },
                 Some(over) = followers.join_next() => {
-                    let Ok((n, cancelled)) = over else { continue };
-                    self.jobs.remove(&n);
-                    if cancelled {
+                    let Ok(n) = over else { continue };
+                    if self.jobs.remove(&n).is_some_and(|job| job.stopping) {
                         self.quiet().await;
                         self.out.say(&ToRunner::Cancelled { n });
                     }
@@ -152,7 +152,7 @@ impl Desk {
         }
     }
 
-    async fn hear(&mut self, message: ToWorker, followers: &mut JoinSet<Over>) {
+    async fn hear(&mut self, message: ToWorker, followers: &mut JoinSet<u64>) {
         match message {
             ToWorker::Plan { n, lang, text, entries } => {
                 let (go, gone) = oneshot::channel();
@@ -166,7 +166,7 @@ impl Desk {
                 };
                 let reads = Arc::clone(&task.reads);
                 let work = self.queries.spawn(task.run(lang, text, entries, gone));
-                self.jobs.insert(n, Job { go: Some(go), credit, work: work.abort_handle() });
+                self.jobs.insert(n, Job { go: Some(go), credit, work: work.abort_handle(), stopping: false });
                 let out = self.out.clone();
                 let period = Duration::from_millis(self.settings.progress_millis.max(10));
                 followers.spawn(follow(n, work, reads, out, period));
@@ -181,8 +181,11 @@ impl Desk {
                     job.credit.add_permits(batches as usize);
                 }
             }
-            ToWorker::Cancel { n } => match self.jobs.get(&n) {
-                Some(job) => job.work.abort(),
+            ToWorker::Cancel { n } => match self.jobs.get_mut(&n) {
+                Some(job) => {
+                    job.stopping = true;
+                    job.work.abort();
+                }
                 None => self.out.say(&ToRunner::Cancelled { n }),
             },
             ToWorker::Open { .. } => {}
@@ -197,26 +200,25 @@ impl Desk {
     }
 }
 
-/// Reports a statement's progress until it is over, and its panic. Returns whether it was cancelled.
+/// Reports a statement's progress until it is over, and its panic. Returns its number.
 async fn follow(
     n: u64,
     mut work: tokio::task::JoinHandle<()>,
     reads: Arc<Mutex<crate::query::Reads>>,
     out: Out,
     period: Duration,
-) -> Over {
+) -> u64 {
     let mut said = (0, 0);
     loop {
         tokio::select! {
             end = &mut work => {
-                if let Err(e) = end {
-                    if e.is_cancelled() {
-                        return (n, true);
-                    }
+                if let Err(e) = end
+                    && e.is_panic()
+                {
                     let failure = Failure::new(Code::Internal, Stage::Execute, "the statement met a fault of the engine (a panic)");
                     out.say(&ToRunner::Failed { n, failure: failure.into() });
                 }
-                return (n, false);
+                return n;
             }
             () = tokio::time::sleep(period) => {
                 let now = reads.lock().unwrap_or_else(PoisonError::into_inner).now();

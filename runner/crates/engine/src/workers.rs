@@ -53,7 +53,11 @@ fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
 impl Workers {
     /// An engine with these settings. Removes what dead runners left in the spill folder; starts nothing.
     #[must_use]
-    pub fn new(settings: Settings) -> Workers {
+    pub fn new(mut settings: Settings) -> Workers {
+        // A worker's working folder is another.
+        for path in settings.data.iter_mut().chain(&mut settings.spill_dir).chain(&mut settings.executable) {
+            *path = std::path::absolute(&*path).unwrap_or_default();
+        }
         spill::sweep(&settings);
         Workers { settings: Arc::new(settings), next: AtomicU64::new(1), seats: tokio::sync::Mutex::default() }
     }
