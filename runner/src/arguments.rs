@@ -6,7 +6,7 @@ use clap_complete::Shell;
 
 use crate::conf::keys::{Group, KEYS, Key};
 use crate::conf::{Configuration, launch, values};
-use crate::problem::{EXIT_CODES, Problem};
+use crate::problem::{EXIT_CODES, JOB_EXIT_CODES, Problem};
 
 const ABOUT: &str = "Runs SQL statements from an OpenSearch index, or from a SQLite file, on DataFusion";
 
@@ -57,7 +57,9 @@ fn run() -> Command {
              Started as a control plane starts a Spark job (`--class org.apache.spark.sql.FlintREPL --conf …`), with or without the \
              word `run`, it does the same.",
         )
-        .after_help(format!("Every option is a key of --conf, too: --heartbeat 20s is --conf firesteel.heartbeat=20s.\n\n{EXIT_CODES}"))
+        .after_help(format!(
+            "Every option is a key of --conf, too: --heartbeat 20s is --conf firesteel.heartbeat=20s.\n\n{JOB_EXIT_CODES}"
+        ))
         .arg(
             Arg::new("class")
                 .long("class")

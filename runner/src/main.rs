@@ -57,7 +57,13 @@ fn run(matches: &ArgMatches) -> Result<ExitCode, Problem> {
     let mut settings = arguments::of_job(matches)?;
     let by_class = run::launch(matches, &mut settings)?;
     logging::start(&settings, "info")?;
-    threads()?.block_on(run::run(&mut settings, by_class))
+    let done = threads()?.block_on(run::run(&mut settings, by_class));
+    // Whoever supervises the job tells by the code whether to start it again: a store out of reach is a failed job.
+    if let Err(problem @ Problem::Store(_)) = &done {
+        tell(problem);
+        return Ok(ExitCode::FAILURE);
+    }
+    done
 }
 
 fn repl(matches: &ArgMatches) -> Result<ExitCode, Problem> {

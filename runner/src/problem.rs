@@ -83,6 +83,11 @@ impl From<std::io::Error> for Problem {
 pub const EXIT_CODES: &str = "Exit codes: 0 success, 1 the statement failed, 2 wrong usage, 3 the store can't be reached or \
                               refuses, 4 timed out or cancelled.";
 
+/// The same of the job, which tells its supervisor.
+pub const JOB_EXIT_CODES: &str = "Exit codes: 0 the session ended, excluded this job, was handed over or is another runner's, or the \
+                                  batch's statement succeeded; 1 the job failed, the store was out of reach for too long, or the batch's \
+                                  statement failed; 2 wrong usage.";
+
 /// Says on standard error what went wrong, and what to do.
 pub fn tell(problem: &Problem) {
     if matches!(problem, Problem::Closed) {

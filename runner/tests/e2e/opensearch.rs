@@ -88,8 +88,11 @@ impl Source {
     }
 
     fn http(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
+        self.send(method, path, &body.map(Value::to_string).unwrap_or_default())
+    }
+
+    fn send(&self, method: &str, path: &str, body: &str) -> Value {
         let host = self.url.trim_start_matches("http://").trim_end_matches('/');
-        let body = body.map(Value::to_string).unwrap_or_default();
         let mut stream = TcpStream::connect(host).expect("OpenSearch answers");
         let request = format!(
             "{method} {path} HTTP/1.0\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
@@ -183,6 +186,52 @@ fn a_statement_written_by_another_program_is_answered() {
     assert_eq!(runner.stops().code, 0);
     let session = source.http("GET", &format!("/{}/_doc/s", source.requests()), None);
     assert_eq!(session["_source"]["state"], "dead");
+}
+
+#[test]
+fn documents_that_are_wrong_are_answered_or_passed_over_and_the_next_one_is_served() {
+    let Some(source) = Source::new("wrong") else { return };
+    let mut runner = source.runner("s");
+    let long = format!("long-{}", "x".repeat(507));
+    // Written in one request, in this order of submission.
+    let documents: Vec<(&str, Value, Option<&str>)> = vec![
+        ("no-query-id", json!({"queryId": null}), Some("BAD_STATEMENT")),
+        ("empty", json!({"query": "  "}), Some("EMPTY_STATEMENT")),
+        ("language", json!({"lang": "klingon"}), Some("UNKNOWN_LANGUAGE")),
+        ("state", json!({"state": {"is": "no text"}}), None),
+        ("number", json!({"query": 7}), None),
+        ("it's \"quoted\"/../\n🦀", json!({"query": "SELECT 1 AS one"}), Some("success")),
+        (&long, json!({"query": "SELECT 1 AS one"}), Some("success")),
+        ("old", json!({"query": "SELECT 2 AS two", "submitTime": "2020-01-01T00:00:00.000Z"}), Some("success")),
+    ];
+    let mut bulk = String::new();
+    for (n, (id, change, _)) in documents.iter().enumerate() {
+        let mut document = json!({
+            "version": "1.0", "type": "statement", "state": "waiting", "statementId": id, "sessionId": "s", "lang": "sql",
+            "dataSourceName": source.name, "query": "SELECT 1", "queryId": id, "submitTime": 1_796_032_083_631_u64 + n as u64, "error": "",
+        });
+        for (member, value) in change.as_object().expect("an object") {
+            document[member] = value.clone();
+        }
+        bulk += &format!("{}\n{document}\n", json!({"create": {"_id": id}}));
+    }
+    source.send("POST", &format!("/{}/_bulk?refresh=true", source.requests()), &bulk);
+    source.writes("s", "good", "SELECT 3 AS three");
+    assert_eq!(source.result("queryId", "good")["result"], json!([r#"{"three":3}"#]));
+    for (id, _, expected) in documents {
+        let Some(expected) = expected else { continue };
+        let found = source.http(
+            "POST",
+            &format!("/{}/_search", source.requests()),
+            Some(&json!({"query": {"ids": {"values": [id]}}})),
+        );
+        let statement = &found["hits"]["hits"][0]["_source"];
+        let is_so =
+            statement["state"] == expected || statement["error"].as_str().is_some_and(|error| error.contains(expected));
+        assert!(is_so, "{id}: {statement}");
+    }
+    runner.says("state=\"success\"");
+    assert_eq!(runner.stops().code, 0);
 }
 
 #[test]

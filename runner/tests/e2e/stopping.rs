@@ -51,6 +51,15 @@ fn an_idle_session_ends_by_itself() {
 }
 
 #[test]
+fn a_store_that_stays_away_is_given_up() {
+    let times = ["--unreachable", "300ms", "--retry", "10ms", "--retry-max", "50ms"];
+    let answer = Home::new().run(&[&["run", "--store", "http://127.0.0.1:9", "--session", "s"], &times[..]].concat());
+    assert_eq!(answer.code, 1, "{}", answer.err);
+    let batch = ["run", "--store", "http://127.0.0.1:9", "--type", "batch", "--query", "SELECT 1"];
+    assert_eq!(Home::new().run(&[&batch, &times[..]].concat()).code, 1);
+}
+
+#[test]
 fn a_standby_takes_over_from_a_runner_that_was_killed() {
     let home = Home::new();
     let times = ["--heartbeat", "100ms", "--first-heartbeat", "50ms"];
