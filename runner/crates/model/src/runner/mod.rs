@@ -168,12 +168,7 @@ impl Runner {
                     self.read_session(since, now, out);
                 }
             }
-            Phase::Ending { change, retry, .. } => {
-                if retry.due(now) {
-                    let change = change.clone();
-                    out.extend(self.lease.as_ref().map(|lease| Action::EndSession(lease.version(), change)));
-                }
-            }
+            Phase::Ending { .. } => self.end_again(now, out),
             Phase::Serving(_) => self.serve(now, out),
             _ => {}
         }
@@ -236,6 +231,13 @@ impl Runner {
             self.end_session(SessionChange::Fail { error }, exit, out);
         } else {
             self.exit(exit, out);
+        }
+    }
+
+    fn end_again(&mut self, now: Millis, out: &mut Vec<Action>) {
+        let (Phase::Ending { change, retry, .. }, Some(lease)) = (&mut self.phase, &self.lease) else { return };
+        if retry.due(now) {
+            out.push(Action::EndSession(lease.version(), change.clone()));
         }
     }
 
