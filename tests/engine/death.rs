@@ -164,3 +164,31 @@ async fn a_worker_has_no_new_privileges_and_none_of_our_environment() {
     let kept = ["TZ", "LANG", "LC_ALL", "SSL_CERT_FILE", "SSL_CERT_DIR"];
     assert!(names.iter().all(|n| kept.contains(&n.as_str())), "{names:?}");
 }
+
+#[tokio::test]
+async fn an_external_table_keeps_its_columns_when_it_is_made_again() {
+    let bench = Bench::new().file("sub/x.csv", "a,b\n1,x\n");
+    bench.ok("CREATE EXTERNAL TABLE e STORED AS CSV LOCATION 'sub/x.csv' OPTIONS ('format.has_header' 'true')").await;
+    assert_eq!(bench.ok("SELECT * FROM e").await, "a: Int64 | b: Utf8\n1 | x\n");
+    std::fs::write(bench.data().join("sub/x.csv"), "a,b\n2,3\n").unwrap();
+    bench.journal.lock().unwrap().taint();
+    assert_eq!(bench.ok("SELECT * FROM e").await, "a: Int64 | b: Utf8\n2 | 3\n", "text, as it was");
+    std::fs::remove_file(bench.data().join("sub/x.csv")).unwrap();
+    bench.journal.lock().unwrap().taint();
+    assert_eq!(
+        bench.fails("SELECT * FROM e").await,
+        "ANALYSIS `e` could not be made again from the session's journal: there is no file or folder `sub/x.csv`"
+    );
+}
+
+#[tokio::test]
+async fn a_table_of_folders_keeps_the_columns_of_its_paths() {
+    let bench = Bench::new().file("p/year=2023/x.csv", "a\n1\n").file("p/year=2024/x.csv", "a\n2\n");
+    bench
+        .ok("CREATE EXTERNAL TABLE p STORED AS CSV PARTITIONED BY (year) LOCATION 'p/' OPTIONS ('format.has_header' 'true')")
+        .await;
+    let sql = "SELECT a, CAST(year AS INT) AS y FROM p ORDER BY a";
+    assert_eq!(bench.ok(sql).await, "a: Int64 | y: Int32\n1 | 2023\n2 | 2024\n");
+    bench.journal.lock().unwrap().taint();
+    assert_eq!(bench.ok(sql).await, "a: Int64 | y: Int32\n1 | 2023\n2 | 2024\n");
+}

@@ -188,16 +188,26 @@ async fn functions_of_spark_are_there_and_win() {
 #[tokio::test]
 async fn range_has_sparks_column() {
     let bench = bench();
-    bench.check("SELECT id, r.ID + 1 AS next FROM range(3) AS r ORDER BY id", expect![[r#"
+    bench
+        .check(
+            "SELECT id, r.ID + 1 AS next FROM range(3) AS r ORDER BY id",
+            expect![[r#"
         id: Int64 | next: Int64
         0 | 1
         1 | 2
         2 | 3
-    "#]]).await;
-    bench.check("SELECT sum(id) AS s FROM range(1, 10, 2)", expect![[r#"
+    "#]],
+        )
+        .await;
+    bench
+        .check(
+            "SELECT sum(id) AS s FROM range(1, 10, 2)",
+            expect![[r#"
         s: Int64
         25
-    "#]]).await;
+    "#]],
+        )
+        .await;
 }
 
 #[tokio::test]

@@ -1,65 +1,25 @@
-//! Statements that define: what they change, and the journal's entries that do it again.
+//! Statements that define: what they change.
 
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
+use datafusion::common::ToDFSchema;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::ViewTable;
 use datafusion::logical_expr::{DdlStatement, Expr, LogicalPlan, LogicalPlanBuilder, TableType};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, ObjectType};
 use firesteel_model::{Code, Failure, Stage};
-use serde::{Deserialize, Serialize};
 
 use crate::allow;
 use crate::dialect::Text;
+use crate::entry::Columns;
 use crate::knobs;
 use crate::names;
 use crate::query::Running;
 use crate::session::{Session, parts};
 use crate::show;
 use crate::tables::Defined;
-
-/// The entries' format. One of another version is not replayed.
-const VERSION: u32 = 1;
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Entry {
-    v: u32,
-    text: String,
-}
-
-/// The entry of a statement.
-pub fn entry(text: &str) -> String {
-    serde_json::json!(Entry { v: VERSION, text: text.to_owned() }).to_string()
-}
-
-/// Does again what an entry says; what cannot be made leaves the reason under its name.
-pub async fn replay(session: &Session, entry: &str) {
-    let Ok(Entry { v: VERSION, text }) = serde_json::from_str::<Entry>(entry) else { return };
-    let outcome = match session.plan("sql", &text).await {
-        Ok(planned) => session.run(planned).await.map(|_| ()),
-        Err(failure) => Err(failure),
-    };
-    if let Err(failure) = outcome
-        && let Some(name) = made(session, &text)
-    {
-        session.catalog.tables.define(&name, Defined::Broken(failure.message));
-    }
-}
-
-/// The name of what a statement makes.
-fn made(session: &Session, text: &str) -> Option<String> {
-    match Text::read(text, session.limits).ok()?.parse(session.limits).ok()? {
-        Statement::CreateExternalTable(table) => parts(&table.name).pop(),
-        Statement::Statement(s) => match *s {
-            ast::Statement::CreateView(view) => parts(&view.name).pop(),
-            _ => None,
-        },
-        _ => None,
-    }
-}
 
 /// A define that was planned.
 pub enum Define {
@@ -82,6 +42,14 @@ fn failed(code: Code, text: String) -> Failure {
 }
 
 impl Define {
+    /// The table that it makes.
+    pub fn table(&self) -> Option<&dyn TableProvider> {
+        match self {
+            Define::Table { table, .. } => Some(table.as_ref()),
+            _ => None,
+        }
+    }
+
     /// `SET`.
     pub fn set(session: &Session, written: &str, value: &str) -> Result<Define, Failure> {
         let key = knobs::key(written)?;
@@ -103,13 +71,18 @@ impl Define {
         Ok(Define::Settings(keys, None))
     }
 
-    /// What a parsed statement defines; None if it does not.
+    /// What a parsed statement defines; None if it does not. An external table that is made again has its `columns`.
     ///
     /// # Errors
     /// It cannot be done.
-    pub async fn of(session: &Session, text: &Text, typed: &Statement) -> Result<Option<Define>, Failure> {
+    pub async fn of(
+        session: &Session,
+        text: &Text,
+        typed: &Statement,
+        columns: Option<&Columns>,
+    ) -> Result<Option<Define>, Failure> {
         match typed {
-            Statement::CreateExternalTable(table) => external(session, table).await.map(Some),
+            Statement::CreateExternalTable(table) => external(session, table, columns).await.map(Some),
             Statement::Statement(inner) => match inner.as_ref() {
                 ast::Statement::CreateView(view) => create_view(session, text, view).await.map(Some),
                 ast::Statement::Drop { object_type, if_exists, names, .. } => {
@@ -265,7 +238,11 @@ fn drop(session: &Session, kind: ObjectType, if_exists: bool, names: &[ast::Obje
     Ok(if found.is_empty() { Define::Nothing } else { Define::Drop(found) })
 }
 
-async fn external(session: &Session, table: &datafusion::sql::parser::CreateExternalTable) -> Result<Define, Failure> {
+async fn external(
+    session: &Session,
+    table: &datafusion::sql::parser::CreateExternalTable,
+    columns: Option<&Columns>,
+) -> Result<Define, Failure> {
     let name = placed(session, &table.name)?;
     if exists(session, &name) && !table.or_replace {
         if table.if_not_exists {
@@ -293,9 +270,15 @@ async fn external(session: &Session, table: &datafusion::sql::parser::CreateExte
         .map(|l| session.reach.location(l).map(|url| url.to_string()))
         .collect::<Result<_, _>>()?;
     let plan = session.to_plan(Statement::CreateExternalTable(table)).await?;
-    let LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) = plan else {
+    let LogicalPlan::Ddl(DdlStatement::CreateExternalTable(mut create)) = plan else {
         return Err(failed(Code::Internal, "the table's plan is none".into()));
     };
+    if create.schema.fields().is_empty()
+        && let Some((schema, partitions)) = columns.and_then(Columns::read)
+    {
+        create.schema = schema.to_dfschema_ref().map_err(|e| session.failed(&e))?;
+        create.table_partition_cols = partitions;
+    }
     let state = session.ctx.state();
     let file_type = create.file_type.to_uppercase();
     let factory = state.table_factories().get(&file_type).ok_or_else(|| {

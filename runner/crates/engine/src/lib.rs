@@ -21,6 +21,7 @@ mod command;
 mod cooperate;
 mod define;
 mod dialect;
+mod entry;
 mod failures;
 mod files;
 pub mod in_process;

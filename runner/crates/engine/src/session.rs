@@ -27,6 +27,7 @@ use crate::command;
 use crate::cooperate::CooperativeJoins;
 use crate::define::Define;
 use crate::dialect::{NESTING, Spellings, Text};
+use crate::entry::{self, Columns};
 use crate::failures::{self, Limits};
 use crate::knobs;
 use crate::names;
@@ -164,7 +165,7 @@ impl Session {
 
     /// Applies what a journal holds. What no longer applies is left out: the statement that needs it gets the reason.
     pub async fn replay(&self, entry: &str) {
-        Box::pin(crate::define::replay(self, entry)).await;
+        Box::pin(entry::replay(self, entry)).await;
     }
 
     /// Plans a statement; nothing has happened yet.
@@ -173,13 +174,18 @@ impl Session {
     /// Whatever is wrong with the statement.
     pub async fn plan(&self, lang: &str, raw: &str) -> Result<Planned, Failure> {
         language(lang)?;
+        self.plan_again(raw, None).await
+    }
+
+    /// The same for a statement that a journal holds, with the columns that it found then.
+    pub(crate) async fn plan_again(&self, raw: &str, columns: Option<&Columns>) -> Result<Planned, Failure> {
         let text = Text::read(raw, self.limits)?;
         if let Some(command) = command::read(&text, raw)? {
             return crate::show::plan(self, command, raw).await;
         }
         let typed = text.parse(self.limits).map_err(|failure| allow::instead(failure, &text))?;
         allow::statement(&typed)?;
-        if let Some(define) = Define::of(self, &text, &typed).await? {
+        if let Some(define) = Define::of(self, &text, &typed, columns).await? {
             return Ok(self.define(define, raw));
         }
         let plan = self.query(&text).await?;
@@ -187,7 +193,11 @@ impl Session {
     }
 
     pub(crate) fn define(&self, define: Define, raw: &str) -> Planned {
-        Planned { kind: Kind::Define, entry: Some(crate::define::entry(raw)), work: Work::Define(Box::new(define)) }
+        Planned {
+            kind: Kind::Define,
+            entry: Some(entry::write(raw, define.table())),
+            work: Work::Define(Box::new(define)),
+        }
     }
 
     /// The plan of a statement that reads, with Spark's names.
