@@ -24,11 +24,18 @@ pub async fn status(matches: &ArgMatches, settings: &Configuration) -> Result<()
     let limit = usize::from(matches.get_one::<u16>("limit").copied().unwrap_or(20));
     let filter = Filter { session, query_id: None, limit };
     let now = store.time().await?;
-    let sessions: Vec<Value> = store.sessions(&filter).await?.iter().map(|s| session_row(&s.value, now)).collect();
+    // A search may lag behind what was written: it says which there are, and each is then read.
+    let mut sessions = Vec::new();
+    for found in store.sessions(&filter).await? {
+        let read = store.session(&found.value.id).await?.unwrap_or(found);
+        sessions.push(session_row(&read.value, now));
+    }
     let mut statements = Vec::new();
     for found in store.statements(&filter).await? {
-        let companion = store.companion(&found.value.id).await?.map(|c| c.value).unwrap_or_default();
-        statements.push(statement_row(&found.value, &companion, now, matches.get_flag("queries")));
+        let read = store.watch(&found.value.session, &found.value.id).await?;
+        let companion = read.companion.map(|companion| companion.value).unwrap_or_default();
+        let statement = read.statement.unwrap_or(found).value;
+        statements.push(statement_row(&statement, &companion, now, matches.get_flag("queries")));
     }
     let mut out = io::stdout().lock();
     if matches.get_one::<String>("format").is_some_and(|f| f == "json") {

@@ -193,7 +193,7 @@ fn documents_that_are_wrong_are_answered_or_passed_over_and_the_next_one_is_serv
     let Some(source) = Source::new("wrong") else { return };
     let mut runner = source.runner("s");
     let long = format!("long-{}", "x".repeat(507));
-    // Written in one request, in this order of submission.
+    // Written in one request, in this order of submission, all before the good one.
     let documents: Vec<(&str, Value, Option<&str>)> = vec![
         ("no-query-id", json!({"queryId": null}), Some("BAD_STATEMENT")),
         ("empty", json!({"query": "  "}), Some("EMPTY_STATEMENT")),
@@ -208,7 +208,7 @@ fn documents_that_are_wrong_are_answered_or_passed_over_and_the_next_one_is_serv
     for (n, (id, change, _)) in documents.iter().enumerate() {
         let mut document = json!({
             "version": "1.0", "type": "statement", "state": "waiting", "statementId": id, "sessionId": "s", "lang": "sql",
-            "dataSourceName": source.name, "query": "SELECT 1", "queryId": id, "submitTime": 1_796_032_083_631_u64 + n as u64, "error": "",
+            "dataSourceName": source.name, "query": "SELECT 1", "queryId": id, "submitTime": 1_796_000_000_000_u64 + n as u64, "error": "",
         });
         for (member, value) in change.as_object().expect("an object") {
             document[member] = value.clone();
@@ -220,12 +220,8 @@ fn documents_that_are_wrong_are_answered_or_passed_over_and_the_next_one_is_serv
     assert_eq!(source.result("queryId", "good")["result"], json!([r#"{"three":3}"#]));
     for (id, _, expected) in documents {
         let Some(expected) = expected else { continue };
-        let found = source.http(
-            "POST",
-            &format!("/{}/_search", source.requests()),
-            Some(&json!({"query": {"ids": {"values": [id]}}})),
-        );
-        let statement = &found["hits"]["hits"][0]["_source"];
+        let found = source.http("POST", &format!("/{}/_mget", source.requests()), Some(&json!({"ids": [id]})));
+        let statement = &found["docs"][0]["_source"];
         let is_so =
             statement["state"] == expected || statement["error"].as_str().is_some_and(|error| error.contains(expected));
         assert!(is_so, "{id}: {statement}");
