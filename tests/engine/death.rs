@@ -93,9 +93,14 @@ async fn a_view_whose_file_is_gone_says_so_and_nothing_else_is_hurt() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_no_worker_is_told_of() {
+async fn a_program_that_is_no_worker_and_a_folder_that_is_none_are_told_of() {
     let bench = Bench::with(|s| s.executable = Some("/bin/false".into()));
     assert_eq!(bench.fails("SELECT 1").await, "died: it exited with code 1");
+    let bench = Bench::with(|s| s.data = vec!["/no/such/folder".into()]);
+    assert_eq!(
+        bench.fails("SELECT 1").await,
+        "INTERNAL the data folder /no/such/folder cannot be read: No such file or directory (os error 2)"
+    );
     let bench = Bench::with(|s| s.executable = Some("/no/such/program".into()));
     assert_eq!(
         bench.fails("SELECT 1").await,

@@ -4,7 +4,7 @@ use firesteel_model::Code;
 use firesteel_session::ports::EngineError;
 use futures::StreamExt;
 
-use crate::bench::{Bench, error};
+use crate::bench::{Bench, error, listed, until};
 
 const MIB: u64 = 1 << 20;
 
@@ -66,12 +66,21 @@ async fn a_worker_that_outgrows_its_limit_is_killed_with_the_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_keeps_too_much_is_replaced_after_the_statement() {
-    let bench = Bench::with(|s| s.retire_above = MIB);
+async fn a_worker_that_keeps_too_much_is_replaced() {
+    let bench = Bench::with(|s| (s.retire_above, s.retire_large_millis) = (MIB, 20));
     bench.ok("CREATE VIEW v AS SELECT 7 AS a").await;
-    for _ in 0..3 {
-        assert_eq!(bench.ok("SELECT a FROM v").await, "a: Int64\n7\n");
-    }
+    let pid = bench.pid().await;
+    until("the worker is retired when it has nothing to do", || !listed(pid)).await;
+    assert_eq!(bench.ok("SELECT a FROM v").await, "a: Int64\n7\n");
+
+    let bench = Bench::with(|s| (s.retire_above, s.retire_large_millis) = (MIB, 600_000));
+    bench.ok("CREATE VIEW v AS SELECT 7 AS a").await;
+    let pid = bench.pid().await;
+    assert_eq!(bench.ok("SELECT a FROM v").await, "a: Int64\n7\n");
+    assert_eq!(bench.pid().await, pid, "it is kept while it is used");
+    drop(bench.begin("SELECT value FROM generate_series(1, 90000000000)").await.unwrap());
+    assert_eq!(bench.ok("SELECT a FROM v").await, "a: Int64\n7\n");
+    assert_ne!(bench.pid().await, pid, "at once after a statement that was stopped");
 }
 
 #[tokio::test]

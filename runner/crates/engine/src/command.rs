@@ -109,7 +109,7 @@ pub fn read(text: &Text, raw: &str) -> Result<Option<Command>, Failure> {
         return Ok(None);
     }
     if c.eat(&["SET"]) {
-        return set(c, raw);
+        return set(c, text, raw);
     }
     if c.eat(&["RESET"]) {
         let key = if c.at < c.tokens.len() { Some(c.name()?.join(".")) } else { None };
@@ -180,7 +180,7 @@ fn show(mut c: Cursor<'_>) -> Result<Option<Command>, Failure> {
 }
 
 /// A value is everything behind the `=`, as Spark takes it, without quotes around it.
-fn set(mut c: Cursor<'_>, raw: &str) -> Result<Option<Command>, Failure> {
+fn set(mut c: Cursor<'_>, text: &Text, raw: &str) -> Result<Option<Command>, Failure> {
     if c.at == c.tokens.len()
         || (c.tokens.len() == 3
             && c.tokens[1] == &Token::Minus
@@ -204,7 +204,7 @@ fn set(mut c: Cursor<'_>, raw: &str) -> Result<Option<Command>, Failure> {
     match c.tokens.get(c.at) {
         None => Ok(Some(Command::Setting(key))),
         Some(Token::Eq) => {
-            let value = raw.split_once('=').map_or("", |(_, v)| v).trim().trim_end_matches(';').trim();
+            let value = if c.at + 1 < c.tokens.len() { text.behind(raw, c.at) } else { "" };
             let quoted = ['\'', '"'].iter().find_map(|q| value.strip_prefix(*q)?.strip_suffix(*q));
             Ok(Some(Command::Set(key, quoted.unwrap_or(value).to_owned())))
         }
@@ -262,6 +262,7 @@ mod tests {
             ("SET -v;", Command::Settings),
             ("SET a.B", Command::Setting(s("a.b"))),
             ("SET a.b = 'x y' ;", Command::Set(s("a.b"), s("x y"))),
+            ("/* a=b */ SET -- =\n a.b = 'é' -- c=d\n;", Command::Set(s("a.b"), s("é"))),
             ("SET a.b=x=y", Command::Set(s("a.b"), s("x=y"))),
             ("SET TIME ZONE 'UTC'", Command::Set(s("spark.sql.session.timezone"), s("UTC"))),
             ("RESET", Command::Reset(None)),

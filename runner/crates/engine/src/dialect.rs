@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::Expr;
 use datafusion::sql::sqlparser::dialect::{Dialect, SparkSqlDialect};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 use firesteel_model::{Code, Failure, Stage};
 
 use crate::failures::{self, Limits};
@@ -115,6 +115,14 @@ impl Text {
         self.0.iter().map(|t| &t.token).filter(|t| !matches!(t, Token::Whitespace(_) | Token::EOF))
     }
 
+    /// The part of the text behind its nth significant token, up to the end of the last that is no semicolon.
+    pub fn behind<'a>(&self, raw: &'a str, nth: usize) -> &'a str {
+        let mut tokens = self.0.iter().filter(|t| !matches!(t.token, Token::Whitespace(_) | Token::EOF));
+        let from = tokens.clone().nth(nth).map_or(0, |t| offset(raw, t.span.end));
+        let to = tokens.rfind(|t| t.token != Token::SemiColon).map_or(raw.len(), |t| offset(raw, t.span.end));
+        raw.get(from..to).unwrap_or_default().trim()
+    }
+
     /// The one statement of the text.
     ///
     /// # Errors
@@ -165,6 +173,22 @@ impl Text {
         }
         Text(tokens)
     }
+}
+
+/// Where a line and column of the tokenizer are in the text, in bytes.
+fn offset(raw: &str, at: Location) -> usize {
+    let (mut line, mut column) = (1, 1);
+    for (offset, c) in raw.char_indices() {
+        if (line, column) == (at.line, at.column) {
+            return offset;
+        }
+        if c == '\n' {
+            (line, column) = (line + 1, 1);
+        } else {
+            column += 1;
+        }
+    }
+    raw.len()
 }
 
 /// How the columns of the statement's tables are written.

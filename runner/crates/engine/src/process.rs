@@ -42,6 +42,8 @@ pub enum Said {
 pub enum Death {
     /// It was over its memory limit: the statement's own fault.
     Memory { limit: u64 },
+    /// It could not open the session: a setting is wrong.
+    Unfit(String),
     /// Anything else.
     Other(String),
 }
@@ -58,6 +60,7 @@ impl From<Death> for EngineError {
                     crate::failures::size(limit)
                 ),
             )),
+            Death::Unfit(why) => EngineError::Failed(Failure::new(Code::Internal, Stage::Accept, why)),
             Death::Other(why) => EngineError::Died(why),
         }
     }
@@ -86,6 +89,8 @@ struct Slot {
 #[derive(Default)]
 struct State {
     slots: HashMap<u64, Slot>,
+    /// A statement was stopped, and nothing was begun since.
+    stopped: bool,
     /// Set once, before it is killed: it takes no more statements.
     verdict: Option<Death>,
 }
@@ -160,12 +165,19 @@ impl Process {
         if state.verdict.is_some() {
             return Err(());
         }
+        state.stopped = false;
         state.slots.insert(n, Slot { said, progress, stop_by: None });
         drop(state);
         self.shared.wake();
         // A failed send is a worker that is dying: its reader tells the line.
         let _ = self.out.send(plan.to_vec());
         Ok(Line { n, shared: Arc::clone(&self.shared), out: self.out.clone(), hears, reads, over: false })
+    }
+
+    /// Whether a statement was stopped and left more than a worker may keep.
+    pub fn outgrown(&self) -> bool {
+        self.shared.lock().stopped
+            && resident(self.shared.pid).is_some_and(|bytes| bytes > self.shared.settings.retire_above)
     }
 
     /// Ends it, whatever it does.
@@ -269,7 +281,7 @@ impl Shared {
             Frame::Message(message) => match message {
                 ToRunner::Ready => return,
                 ToRunner::Broken { why } => {
-                    state.verdict.get_or_insert(Death::Other(why));
+                    state.verdict.get_or_insert(Death::Unfit(why));
                     return;
                 }
                 ToRunner::Progress { n, rows, bytes } => {
@@ -283,6 +295,7 @@ impl Shared {
                 ToRunner::Failed { n, failure } => (n, Said::Failed(failure.into())),
                 ToRunner::Cancelled { n } => {
                     state.slots.remove(&n);
+                    state.stopped = true;
                     self.settle(&state);
                     return;
                 }
@@ -309,45 +322,47 @@ impl Shared {
     }
 
     fn watch(&self) {
-        let period = Duration::from_millis(self.settings.watch_millis.max(1));
-        let limit = self.settings.hard_limit();
+        let settings = &self.settings;
+        let limit = settings.hard_limit();
+        let period = Duration::from_millis(settings.watch_millis.max(1));
+        let large = Duration::from_millis(settings.retire_large_millis);
+        let retire = Duration::from_millis(settings.retire_idle_millis);
         let mut idle_since = now();
-        let mut busy = false;
         while self.situation.borrow().dead.is_none() {
             let now = now();
-            let resident = resident(self.pid);
+            let resident = resident(self.pid).unwrap_or(0);
             let mut state = self.lock();
-            let was_busy = std::mem::replace(&mut busy, !state.slots.is_empty());
-            if busy || was_busy {
+            let busy = !state.slots.is_empty();
+            if busy {
                 idle_since = now;
             }
-            let retire = Duration::from_millis(self.settings.retire_idle_millis).saturating_sub(now - idle_since);
-            let late = state.slots.values().any(|slot| slot.stop_by.is_some_and(|by| by <= now));
-            let verdict = match resident {
-                Some(bytes) if busy && bytes > limit => Some(Death::Memory { limit }),
-                _ if late => Some(Death::Other("a statement did not stop when it was told to".into())),
-                Some(bytes) if !busy && was_busy && bytes > self.settings.retire_above => {
-                    Some(Death::Other("it was retired: it kept too much memory after a statement".into()))
-                }
-                _ if !busy && retire.is_zero() => Some(Death::Other("it was retired: it had nothing to do".into())),
-                _ => None,
+            let idle = now - idle_since;
+            let deadline = state.slots.values().filter_map(|slot| slot.stop_by).min();
+            let verdict = if busy && resident > limit {
+                Some(Death::Memory { limit })
+            } else if deadline.is_some_and(|by| by <= now) {
+                Some(Death::Other("a statement did not stop when it was told to".into()))
+            } else if !busy && resident > settings.retire_above && (state.stopped || idle >= large) {
+                Some(Death::Other("it was retired: it kept too much memory after a statement".into()))
+            } else if !busy && idle >= retire {
+                Some(Death::Other("it was retired: it had nothing to do".into()))
+            } else {
+                None
             };
-            let end = verdict.is_some();
             if let Some(verdict) = verdict {
                 state.verdict.get_or_insert(verdict);
-            }
-            let next = state
-                .slots
-                .values()
-                .filter_map(|slot| slot.stop_by)
-                .min()
-                .map_or(period, |by| period.min(by - now.min(by)));
-            drop(state);
-            if end {
+                drop(state);
                 self.kill();
                 return;
             }
-            thread::park_timeout(if busy { next.max(Duration::from_millis(1)) } else { retire });
+            drop(state);
+            let next = match deadline {
+                Some(by) => period.min(by - now),
+                None if busy => period,
+                None if idle < large => large.min(retire) - idle.min(retire),
+                None => retire.saturating_sub(idle),
+            };
+            thread::park_timeout(next.max(Duration::from_millis(1)));
         }
     }
 }

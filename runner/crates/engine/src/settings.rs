@@ -39,8 +39,11 @@ pub struct Settings {
     pub progress_millis: u64,
     /// An assigned worker without a statement for so long is ended; the journal rebuilds it.
     pub retire_idle_millis: u64,
-    /// A worker that keeps more than this resident after a statement is ended, in bytes.
+    /// A worker that keeps more than this resident is ended, in bytes: at once after a statement that was stopped, else
+    /// when it has had nothing to do for a while.
     pub retire_above: u64,
+    /// That while.
+    pub retire_large_millis: u64,
     /// The largest message between runner and worker, in bytes. A single row must fit.
     pub max_frame: u64,
     /// Batches that a worker may send before the first of them is taken.
@@ -68,7 +71,8 @@ impl Default for Settings {
             watch_millis: 50,
             progress_millis: 200,
             retire_idle_millis: 600_000,
-            retire_above: 512 * MIB,
+            retire_above: 128 * MIB,
+            retire_large_millis: 2_000,
             max_frame: 64 * MIB,
             credit: 4,
             spare: true,

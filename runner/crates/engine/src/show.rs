@@ -99,23 +99,13 @@ pub async fn plan(session: &Session, command: Command, raw: &str) -> Result<Plan
             session.rows(described(rows))
         }
         Command::DescribeQuery(words) => {
-            let inner = behind(raw, words);
-            let text = Text::read(inner, session.limits)?;
+            let text = Text::read(Text::read(raw, session.limits)?.behind(raw, words - 1), session.limits)?;
             let typed = text.parse(session.limits)?;
             crate::allow::statement(&typed)?;
             let plan = session.query(&text).await?;
             session.rows(described(describe(plan.schema().as_arrow())))
         }
     }
-}
-
-/// The text behind the first so many words.
-fn behind(raw: &str, words: usize) -> &str {
-    let mut rest = raw.trim_start();
-    for _ in 0..words {
-        rest = rest.trim_start_matches(|c: char| c.is_ascii_alphabetic()).trim_start();
-    }
-    rest
 }
 
 /// Checks that a place of tables exists: nothing, a schema, a catalog, or both.

@@ -99,7 +99,7 @@ impl Workers {
                 && ledger.unsure == 0
                 && journal.entries().starts_with(&ledger.applied);
             drop(ledger);
-            if !alive || !fits {
+            if !alive || !fits || assigned.process.outgrown() {
                 seats.assigned = None;
             }
         }
@@ -121,7 +121,8 @@ impl Workers {
         request: &Request,
     ) -> Result<(Line, Arc<Mutex<Ledger>>, Option<Unsure>), EngineError> {
         let mut seats = self.seats.lock().await;
-        loop {
+        // One may be retired between the look and the statement; more than that is no accident.
+        for _ in 0..3 {
             let assigned = self.seat(&mut seats, journal).await?;
             let n = self.next.fetch_add(1, Ordering::Relaxed);
             let missing = &journal.entries()[lock(&assigned.ledger).applied.len()..];
@@ -149,9 +150,9 @@ impl Workers {
                 let unsure = (!missing.is_empty()).then(|| Unsure::new(&ledger));
                 return Ok((line, ledger, unsure));
             }
-            // It was retired between the look and the statement.
             seats.assigned = None;
         }
+        Err(EngineError::Died("workers end as soon as they are started".into()))
     }
 }
 
