@@ -96,8 +96,13 @@ pub async fn run(settings: &mut Configuration, by_class: bool) -> Result<ExitCod
     let engine = engine::start(&settings.engine, &mut tasks)?;
     let stop = serving::on_signals(&mut tasks)?;
     tracing::info!(session = me.session.as_str(), store = %place, "started");
+    let session = me.session.to_string();
     let exit = serving::serve(me, settings, store, heart, engine, counters, stop).await?;
-    tracing::info!(code = exit.code, why = exit.why, "leaving");
+    if exit.code == 0 {
+        tracing::info!(code = exit.code, why = exit.why, "leaving");
+    } else {
+        tracing::error!(code = exit.code, why = exit.why, session, store = %place, "leaving");
+    }
     Ok(ExitCode::from(exit.code))
 }
 

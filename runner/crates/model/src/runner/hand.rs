@@ -159,7 +159,7 @@ impl Runner {
             _ if hand.statement.query_id.is_none() => Step::Deciding(failed(
                 Code::BadStatement,
                 Stage::Accept,
-                "the statement has no queryId, so nobody could ask for its result; submit it again with one",
+                "the statement has no queryId of at most 512 bytes, so nobody could ask for its result; submit it again with one",
             )),
             _ if !batch && now.since(hand.waited_from) >= wait_timeout => Step::Deciding(Verdict::Failed(Fault::WaitTimeout)),
             _ => Step::Claiming,

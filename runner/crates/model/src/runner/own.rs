@@ -24,7 +24,7 @@ pub fn judge(session: &Session, me: &Identity, policy: &Policy) -> Judgement {
     if session.state.is_ended() {
         return Judgement::Leave("the session has ended");
     }
-    if me.job.as_ref().is_some_and(|job| session.excluded.contains(job)) {
+    if me.job.as_ref().is_some_and(|job| session.excluded.contains(job) || me.excluded.contains(job)) {
         return Judgement::Leave("the session excludes this job");
     }
     match &session.owner {
@@ -115,7 +115,7 @@ impl Runner {
                     Sight::Alive if self.duplicate(&session.value) => {
                         self.exit(Exit { code: 0, why: "another runner of the same launch serves the session" }, out);
                     }
-                    Sight::Alive if !self.policy.standby => {
+                    Sight::Alive if !self.policy.standby && self.me.batch.is_none() => {
                         self.exit(Exit { code: 0, why: "another runner serves the session" }, out);
                     }
                     Sight::Alive | Sight::Quiet => {

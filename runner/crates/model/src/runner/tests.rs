@@ -518,8 +518,9 @@ fn a_session_that_is_over_or_excludes_this_job_is_left() {
     dead.value.state = SessionState::Dead;
     let mut excludes = owned_by("other", 1);
     excludes.value.excluded = vec![JobId::new("j1").expect("short")];
-    for session in [dead, excludes] {
-        let me = Identity { job: Some(JobId::new("j1").expect("short")), ..me() };
+    let j1 = || JobId::new("j1").expect("short");
+    for (session, excluded) in [(dead, vec![]), (excludes, vec![]), (owned_by("other", 1), vec![j1()])] {
+        let me = Identity { job: Some(j1()), excluded, ..me() };
         let mut world = World::new(me, Policy::default()).tell("read-session", Input::Session(Ok(Some(session))));
         assert_eq!(world.play(), "read-session exit=0");
     }
