@@ -35,6 +35,8 @@ pub struct Policy {
     pub unreachable: u64,
     /// How long a running statement may go on after the runner was told to stop.
     pub stop_grace: u64,
+    /// How long statements that are left in a session which this runner ended may wait for its recovery before they are failed.
+    pub sweep: u64,
     /// The first wait after a store error; doubles up to `retry_max`.
     pub retry: u64,
     /// The longest wait between two tries.
@@ -76,6 +78,7 @@ impl Default for Policy {
             launch_grace: 60_000,
             unreachable: 600_000,
             stop_grace: 20_000,
+            sweep: 30_000,
             retry: 50,
             retry_max: 5_000,
             standby: false,

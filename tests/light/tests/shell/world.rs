@@ -51,6 +51,7 @@ pub fn quick() -> Policy {
         launch_grace: 1_000,
         unreachable: 20_000,
         stop_grace: 500,
+        sweep: 300,
         retry: 5,
         retry_max: 100,
         ..Policy::default()
