@@ -97,6 +97,8 @@ pub enum Fault {
     Timeout,
     /// It waited for too long.
     WaitTimeout,
+    /// Its session ended before it was run, and was not recovered.
+    SessionEnded,
     /// Everything else.
     Failure(Failure),
 }
@@ -182,6 +184,8 @@ pub enum Note {
     Unpublished(StatementId),
     /// A write was refused because its version was old.
     Conflict,
+    /// So many statements are left in the ended session; they are failed in so many milliseconds.
+    LeftBehind(usize, u64),
     /// This runner ended its session, in this state: `dead`, `fail` or, given up, `running`.
     SessionEnded(&'static str),
 }

@@ -1,13 +1,14 @@
 //! What a runner does next: [`Runner::step`] takes the answer to an action and gives the next actions.
 //!
 //! Read [`own`] (whose session it is), [`serve`] (which statement is next), then [`hand`] (one statement, from
-//! its claim on) and [`verdict`] (how it is decided). Nothing here waits: what takes time is an [`Action`], and its answer, failures
+//! its claim on), [`verdict`] (how it is decided) and [`sweep`] (what is left behind). Nothing here waits: what takes time is an [`Action`], and its answer, failures
 //! included, is an [`Input`].
 
 mod actions;
 pub mod hand;
 pub mod own;
 pub mod serve;
+pub mod sweep;
 #[cfg(test)]
 mod tests;
 pub mod verdict;
@@ -26,6 +27,7 @@ pub use actions::{
     Action, Beside, Exit, Fault, Identity, Input, Note, RunTrouble, Sight, StageTrouble, Trouble, Verdict, Watched,
 };
 use hand::Hand;
+use sweep::Sweep;
 use own::Watch;
 
 /// Where the runner stands with its session.
@@ -41,6 +43,8 @@ enum Phase {
     Serving(Serving),
     /// The write that ends the session is on its way, or waits until then to be sent again.
     Ending { change: SessionChange, retry: Retry, exit: Exit },
+    /// The session is ended; what is left in it is swept.
+    Sweeping(Sweep),
     /// Over.
     Ended,
 }
@@ -121,7 +125,11 @@ impl Runner {
         match input {
             Input::Start => self.read_session(now, now, &mut out),
             Input::Fatal(error) => self.fail_session(error, &mut out),
-            Input::Stop if self.stopping.is_some() => self.abandon(Exit { code: 1, why: "stopped at once" }, &mut out),
+            Input::Stop if self.stopping.is_some() => {
+                // The session is ended already while it is swept: nothing is cut short but the sweep.
+                let swept = if let Phase::Sweeping(sweep) = &self.phase { Some(sweep.exit().clone()) } else { None };
+                self.abandon(swept.unwrap_or(Exit { code: 1, why: "stopped at once" }), &mut out);
+            }
             Input::Stop => {
                 self.stopping = Some(now);
                 self.tick(now, &mut out);
@@ -130,7 +138,9 @@ impl Runner {
             Input::Session(answer) => self.session_read(answer, now, &mut out),
             Input::Owned(sent, answer) => self.owned(sent, answer, now, &mut out),
             Input::SessionEnded(answer) => self.session_ended(answer, now, &mut out),
+            Input::Open(answer) if matches!(self.phase, Phase::Sweeping(_)) => self.swept(answer, now, &mut out),
             Input::Open(answer) => self.open(answer, now, &mut out),
+            answer if matches!(self.phase, Phase::Sweeping(_)) => self.sweep_input(answer, &mut out),
             answer => self.hand_input(answer, now, &mut out),
         }
         if self.lost().is_some() {
@@ -145,6 +155,7 @@ impl Runner {
         match &self.phase {
             Phase::Pausing { until, .. } => Some(*until),
             Phase::Ending { retry, .. } => retry.at,
+            Phase::Sweeping(sweep) => sweep.wake(),
             Phase::Serving(serving) => {
                 let poll = (!serving.polling && serving.hand.is_none()).then_some(serving.next_poll);
                 let hand = serving.hand.as_ref().and_then(|hand| hand.wake(&self.policy, self.stopping));
@@ -170,13 +181,15 @@ impl Runner {
             }
             Phase::Ending { .. } => self.end_again(now, out),
             Phase::Serving(_) => self.serve(now, out),
+            Phase::Sweeping(_) => self.sweep_tick(now, out),
             _ => {}
         }
     }
 
     /// The lease is lost for good: everything is abandoned, nothing more is written.
     fn leave_lost(&mut self, out: &mut Vec<Action>) {
-        if matches!(self.phase, Phase::Ended) {
+        // While it is swept the session is ended, as it should be.
+        if matches!(self.phase, Phase::Ended | Phase::Sweeping(_)) {
             return;
         }
         let exit = match self.lost() {
@@ -250,8 +263,12 @@ impl Runner {
                     SessionChange::Fail { .. } => "fail",
                     _ => "running",
                 })));
-                let exit = exit.clone();
-                self.exit(exit, out);
+                let (exit, gone) = (exit.clone(), matches!(change, SessionChange::GiveUp));
+                if gone || self.me.batch.is_some() {
+                    self.exit(exit, out);
+                } else {
+                    self.begin_sweep(exit, now, out);
+                }
             }
             // The heart may have renewed in between: what the read says decides whether to try again.
             Err(Trouble::Conflict | Trouble::Unknown) => out.push(Action::ReadSession),

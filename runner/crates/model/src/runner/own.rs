@@ -85,7 +85,7 @@ impl Runner {
             Phase::Reading { since } => self.judge_session(answer, since, now, out),
             Phase::Ending { .. } => self.read_while_ending(answer, now, out),
             Phase::Serving(_) => self.hand_input(Input::Session(answer), now, out),
-            Phase::Pausing { .. } | Phase::Taking { .. } | Phase::Ended => {}
+            Phase::Pausing { .. } | Phase::Taking { .. } | Phase::Sweeping(_) | Phase::Ended => {}
         }
     }
 

@@ -205,6 +205,7 @@ fn shown(action: &Action) -> String {
                 Verdict::Release => "release".to_owned(),
                 Verdict::Failed(Fault::Timeout) => "timeout".to_owned(),
                 Verdict::Failed(Fault::WaitTimeout) => "wait-timeout".to_owned(),
+                Verdict::Failed(Fault::SessionEnded) => "session-ended".to_owned(),
                 Verdict::Failed(Fault::Failure(f)) => f.code.as_str().to_owned(),
             };
             format!("{name}:{}@{}={verdict}", s.id, v.seq_no)
@@ -464,18 +465,18 @@ fn an_idle_session_ends_after_a_complete_search_that_finds_nothing() {
         "poll-every claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 decide:a@102=success publish:a#1.102.1 poll",
         "a statement that the last search finds is served"
     );
-    assert_eq!(world.later(600_000, Input::Tick), "poll-every end=dead exit=0");
+    assert_eq!(world.later(600_000, Input::Tick), "poll-every end=dead poll-every exit=0");
 }
 
 #[test]
 fn a_stop_lets_the_statement_finish_within_its_grace_time() {
     let mut world = check(World::serving(vec![waiting("a", 5)]).hold("run"), "read-session create-session poll claim:a@5 plan run:a#1.102.1");
     assert_eq!(world.give(Input::Stop), "");
-    assert_eq!(world.later(100, Input::Ran(Ok(()))), "stage:a#1.102.1 decide:a@102=success publish:a#1.102.1 end=dead exit=0");
+    assert_eq!(world.later(100, Input::Ran(Ok(()))), "stage:a#1.102.1 decide:a@102=success publish:a#1.102.1 end=dead poll-every exit=0");
 
     let mut world = check(World::serving(vec![waiting("a", 5)]).hold("run"), "read-session create-session poll claim:a@5 plan run:a#1.102.1");
     assert_eq!(world.give(Input::Stop), "");
-    assert_eq!(world.later(20_000, Input::Tick), "drop decide:a@102=RUNNER_STOPPED publish-failure end=dead exit=0");
+    assert_eq!(world.later(20_000, Input::Tick), "drop decide:a@102=RUNNER_STOPPED publish-failure end=dead poll-every exit=0");
 
     let mut world = check(World::serving(vec![waiting("a", 5)]).hold("run"), "read-session create-session poll claim:a@5 plan run:a#1.102.1");
     assert_eq!(world.give(Input::Stop), "");
@@ -559,6 +560,27 @@ fn a_lost_answer_to_the_sessions_end_is_read_about() {
     let mut world = world.tell("end", Input::SessionEnded(Err(Trouble::Unknown))).tell("read-session", Input::Session(Ok(Some(dead))));
     assert_eq!(world.give(Input::Stop), "end=dead read-session exit=0");
     world.hits.clear();
+}
+
+#[test]
+fn what_is_left_in_an_ended_session_may_be_recovered_for_a_while_and_is_then_failed() {
+    let mut world = check(World::serving(Vec::new()), "read-session create-session poll");
+    world.hits.push_back(vec![waiting("a", 5), waiting("b", 6)]);
+    assert_eq!(world.give(Input::Stop), "end=dead poll-every");
+    assert_eq!(world.runner.wake(), Some(world.now.plus(30_000)));
+    assert_eq!(world.later(29_999, Input::Tick), "");
+    world.hits.push_back(vec![waiting("a", 5), waiting("b", 6)]);
+    let mut world = world.tell("decide", Input::Written(Err(Trouble::Conflict)));
+    assert_eq!(
+        world.later(1, Input::Tick),
+        "poll-every decide:a@5=session-ended decide:b@6=session-ended publish-failure exit=0",
+        "one that somebody moved meanwhile is theirs"
+    );
+
+    let mut world = check(World::serving(Vec::new()), "read-session create-session poll");
+    world.hits.push_back(vec![waiting("a", 5)]);
+    assert_eq!(world.give(Input::Stop), "end=dead poll-every");
+    assert_eq!(world.give(Input::Stop), "exit=0", "a second stop ends the sweep, the session is ended already");
 }
 
 #[test]

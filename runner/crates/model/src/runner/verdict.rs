@@ -216,6 +216,7 @@ impl Fault {
         let error = match self {
             Fault::Timeout => "timeout".to_owned(),
             Fault::WaitTimeout => "wait timeout".to_owned(),
+            Fault::SessionEnded => "session ended".to_owned(),
             Fault::Failure(failure) => failure.to_document(),
         };
         match self {

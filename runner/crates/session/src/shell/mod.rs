@@ -213,6 +213,9 @@ impl Shell {
             Note::Conflict => {
                 counters.conflicts.inc();
             }
+            Note::LeftBehind(statements, millis) => {
+                tracing::warn!(session, statements, millis, "statements are left in the ended session: they fail after this time unless they are recovered; stop again to leave at once");
+            }
             Note::SessionEnded(state) => {
                 match *state {
                     "dead" => counters.sessions_dead.inc(),
