@@ -226,7 +226,7 @@ async fn a_session_closed_by_another_is_left_before_its_next_statement_is_claime
     world.user.write_session(&read.value.id, read.version, &firesteel_model::SessionChange::End).await.unwrap();
     world.submit("a", "rows 1").await;
     assert_eq!(runner.exit().await, 0);
-    assert_eq!((world.state("a").await.name(), words.runs("a")), ("waiting", 0));
+    assert_eq!((error(&world.state("a").await), words.runs("a")), ("session ended", 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -291,4 +291,21 @@ async fn a_long_statement_tells_how_far_it_is() {
     assert!((1_000..1_500).contains(&progress.elapsed_millis), "{progress:?}");
     assert_eq!(world.end("a").await, StatementState::Success);
     assert_eq!(world.rows("a").await, [r#"{"n":0}"#]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_taken_is_what_ended_claimed_or_not_and_a_failure_tells_how_long_it_took() {
+    let (world, words) = (World::new(), Words::default());
+    let runner = world.run("r1", &Policy { wait_timeout: 1_000, ..quick() }, words, no_faults());
+    pause(20).await;
+    for (id, text) in [("a", "rows 1"), ("b", "hang"), ("c", "rows 1")] {
+        world.submit(id, text).await;
+    }
+    assert_eq!(error(&world.end("b").await), "timeout");
+    assert_eq!(error(&world.end("c").await), "wait timeout");
+    pause(10).await;
+    let counted = &runner.counters;
+    assert_eq!((counted.statements.get(), counted.statements_succeeded.get(), counted.statements_failed.get()), (3, 1, 2));
+    assert_eq!(world.result("b").await.expect("published").run_millis, 3_000, "from its claim to its timeout");
+    assert_eq!(world.result("c").await.expect("published").run_millis, 0, "it never ran");
 }

@@ -72,6 +72,7 @@ pub struct Running {
     pub task: JoinHandle<Exit>,
     pub heart: JoinHandle<()>,
     pub store: Faulty,
+    pub counters: Counters,
 }
 
 impl Running {
@@ -121,9 +122,10 @@ impl World {
         let clock: Arc<dyn Clock> = Arc::new(self.clock);
         let counters = Counters::default();
         let job = Job { me, policy: policy.clone(), limits, store: store.clone(), engine: Arc::new(engine), clock: clock.clone(), counters: counters.clone() };
+        let counted = counters.clone();
         let patience = Duration::from_millis(policy.heartbeat / 2);
         let heart = tokio::spawn(heart::beat(session_id(), shared.clone(), store, clock, counters, patience));
-        Running { stop, task: tokio::spawn(run(job, shared, stopped)), heart, store: documents }
+        Running { stop, task: tokio::spawn(run(job, shared, stopped)), heart, store: documents, counters: counted }
     }
 
     pub async fn submit(&self, id: &str, text: &str) {

@@ -144,7 +144,7 @@ impl Runner {
             answer => self.hand_input(answer, now, &mut out),
         }
         if self.lost().is_some() {
-            self.leave_lost(&mut out);
+            self.leave_lost(now, &mut out);
         }
         out
     }
@@ -187,7 +187,7 @@ impl Runner {
     }
 
     /// The lease is lost for good: everything is abandoned, nothing more is written.
-    fn leave_lost(&mut self, out: &mut Vec<Action>) {
+    fn leave_lost(&mut self, now: Millis, out: &mut Vec<Action>) {
         // While it is swept the session is ended, as it should be.
         if matches!(self.phase, Phase::Ended | Phase::Sweeping(_)) {
             return;
@@ -205,6 +205,13 @@ impl Runner {
             _ => exit,
         };
         out.clear();
+        if self.lost() == Some(Lost::Ended) && self.me.batch.is_none() {
+            // However a session ends, its runner sweeps it: what it had begun is left in it.
+            if matches!(&self.phase, Phase::Serving(serving) if serving.hand.is_some()) {
+                out.push(Action::Drop);
+            }
+            return self.begin_sweep(exit, now, out);
+        }
         self.abandon(exit, out);
     }
 

@@ -584,6 +584,19 @@ fn what_is_left_in_an_ended_session_may_be_recovered_for_a_while_and_is_then_fai
 }
 
 #[test]
+fn a_session_that_another_ended_is_swept_by_its_runner() {
+    let mut world = check(World::serving(vec![waiting("a", 5)]).hold("run"), "read-session create-session poll claim:a@5 plan run:a#1.102.1");
+    assert_eq!(world.later(200, Input::Tick), "look");
+    let mut dead = owned_by("me", 0);
+    dead.value.state = SessionState::Dead;
+    world.hits.push_back(vec![running("a", 102)]);
+    let seen = Watched { statement: Some(running("a", 102)), session: Some(dead), timeout: None };
+    assert_eq!(world.give(Input::Watched(Ok(seen))), "drop poll-every");
+    world.hits.push_back(vec![running("a", 102)]);
+    assert_eq!(world.later(30_000, Input::Tick), "poll-every decide:a@102=session-ended publish-failure exit=0");
+}
+
+#[test]
 fn polls_come_quickly_after_work_and_slowly_after_a_minute_without() {
     let mut world = check(World::serving(vec![waiting("a", 5)]), "read-session create-session poll claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 decide:a@102=success publish:a#1.102.1 poll");
     world.runner.policy.inactivity = u64::MAX;
