@@ -12,7 +12,7 @@ use prometheus_client::registry::{Registry, Unit};
 /// The job's counters. Cloning shares them.
 #[derive(Clone, Debug)]
 pub struct Counters {
-    /// Statements claimed.
+    /// Statements taken: claimed, or decided while they waited.
     pub statements: Counter,
     /// Statements decided as `success`.
     pub statements_succeeded: Counter,
@@ -66,7 +66,7 @@ impl Counters {
     /// Registers all of them under the prefix `firesteel`.
     pub fn register(&self, registry: &mut Registry) {
         let r = registry.sub_registry_with_prefix("firesteel");
-        r.register("statements", "Statements claimed", self.statements.clone());
+        r.register("statements", "Statements claimed, or decided while they waited", self.statements.clone());
         r.register("statements_succeeded", "Statements decided as success", self.statements_succeeded.clone());
         r.register("statements_failed", "Statements decided as failed or timeout", self.statements_failed.clone());
         r.register("statements_cancelled", "Statements cancelled while running", self.statements_cancelled.clone());

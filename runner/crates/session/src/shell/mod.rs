@@ -10,7 +10,7 @@ mod work;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use firesteel_model::{Millis, StatementState};
+use firesteel_model::{Millis, StatementId, StatementState};
 use firesteel_model::lease::Lease;
 use firesteel_model::policy::Policy;
 use firesteel_model::runner::{Action, Exit, Identity, Input, Note, Runner};
@@ -84,7 +84,7 @@ impl std::fmt::Debug for Shared {
 /// Serves the session until the runner is to leave. Each message on `stop` is a request to stop: the second means at once.
 /// The heart must run beside it: [`heart::beat`] with the same `shared`.
 pub async fn run(job: Job, shared: Arc<Shared>, mut stop: mpsc::UnboundedReceiver<()>) -> Exit {
-    let mut shell = Shell { job, shared, pending: FuturesUnordered::new(), journal: Journal::default(), work: Work::default(), prepared: Arc::default(), exit: None };
+    let mut shell = Shell { job, shared, pending: FuturesUnordered::new(), journal: Journal::default(), work: Work::default(), prepared: Arc::default(), taken: None, exit: None };
     shell.step(Input::Start);
     let mut may_stop = true;
     loop {
@@ -139,6 +139,8 @@ struct Shell {
     work: Work,
     /// The indices were found to be there.
     prepared: Arc<AtomicBool>,
+    /// The last statement that was counted, and how many milliseconds after its claim it ended.
+    taken: Option<(StatementId, u64)>,
     exit: Option<Exit>,
 }
 
@@ -176,11 +178,30 @@ impl Shell {
                 let progress = self.work.progress(self.job.clock.now());
                 self.pending.push(perform::look(self.job.clone(), id, progress));
             }
-            store => self.pending.extend(perform::store(&self.job, store, self.work.run_millis(), &self.prepared)),
+            store => {
+                let run_millis = match &store {
+                    Action::PublishFailure(statement, ..) => self.taken.as_ref().filter(|(id, _)| *id == statement.id).map_or(0, |(_, millis)| *millis),
+                    _ => self.work.run_millis(),
+                };
+                self.pending.extend(perform::store(&self.job, store, run_millis, &self.prepared));
+            }
         }
     }
 
-    fn note(&self, note: &Note) {
+    /// Counts a statement once: when it is claimed, or, if it never is, when it is decided.
+    fn take(&mut self, statement: &StatementId, millis: u64) {
+        if self.taken.as_ref().is_none_or(|(id, _)| id != statement) {
+            self.job.counters.statements.inc();
+        }
+        self.taken = Some((statement.clone(), millis));
+    }
+
+    fn note(&mut self, note: &Note) {
+        match note {
+            Note::Claimed(statement) | Note::Adopted(statement) => self.take(statement, 0),
+            Note::Ended(statement, _, millis) => self.take(statement, *millis),
+            _ => {}
+        }
         let counters = &self.job.counters;
         let session = self.job.me.session.as_str();
         match note {
@@ -191,14 +212,8 @@ impl Shell {
             Note::Waiting { lease } => {
                 tracing::info!(session, lease_millis = lease, "another runner owns the session: watching whether it is renewed");
             }
-            Note::Claimed(statement) => {
-                counters.statements.inc();
-                tracing::debug!(session, %statement, "claimed");
-            }
-            Note::Adopted(statement) => {
-                counters.statements.inc();
-                tracing::info!(session, %statement, "adopted a statement that another runner had begun");
-            }
+            Note::Claimed(statement) => tracing::debug!(session, %statement, "claimed"),
+            Note::Adopted(statement) => tracing::info!(session, %statement, "adopted a statement that another runner had begun"),
             Note::Ended(statement, state, millis) => {
                 counters.ended(state, *millis);
                 tracing::info!(session, %statement, state, millis, "ended");
