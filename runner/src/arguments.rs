@@ -1,6 +1,7 @@
 //! The command line: its grammar, made of the table of settings, and what it says.
 
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValuesParser, StyledStr};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
 
@@ -206,13 +207,36 @@ fn settings(mut command: Command, groups: &[Group]) -> Command {
     command
 }
 
+/// Reads a command line. A launcher's job id makes any line that names no command a job.
+///
+/// # Errors
+/// What clap says, and the nearest command where it is none that was named.
+pub fn parse(arguments: Vec<String>, launched: bool) -> Result<ArgMatches, clap::Error> {
+    grammar().try_get_matches_from(normal(arguments, launched)).map_err(|mut error| {
+        let said = match error.get(ContextKind::InvalidSubcommand) {
+            Some(ContextValue::String(said)) if error.kind() == ErrorKind::InvalidSubcommand => said.clone(),
+            _ => return error,
+        };
+        if error.get(ContextKind::SuggestedSubcommand).is_none() {
+            let grammar = grammar();
+            let names = grammar.get_subcommands().filter(|c| !c.is_hide_set()).map(Command::get_name);
+            let alike = |name: &str| strsim::jaro_winkler(name, &said);
+            if let Some(nearest) = names.max_by(|a, b| alike(a).total_cmp(&alike(b))) {
+                let tip = format!("the nearest subcommand is '{nearest}'; a job's result index follows the word run, or --class or --conf");
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
+            }
+        }
+        error
+    })
+}
+
 /// The arguments as the grammar knows them: a submit-parameter string split, a job without the word `run` given it.
 #[must_use]
-pub fn normal(arguments: Vec<String>) -> Vec<String> {
+pub fn normal(arguments: Vec<String>, launched: bool) -> Vec<String> {
     let mut arguments = arguments.into_iter();
     let program = arguments.next().unwrap_or_else(|| "firesteel".to_owned());
     let mut rest: Vec<String> = arguments.collect();
-    let implied = rest.first().is_some_and(|first| is_job(first, &rest));
+    let implied = rest.first().is_some_and(|first| is_job(first, &rest, launched));
     if implied || rest.first().is_some_and(|first| first == "run") {
         let parameters = rest.iter().position(|a| a == "--submit-parameters");
         if let Some(at) = parameters.filter(|at| at + 1 < rest.len()) {
@@ -226,15 +250,18 @@ pub fn normal(arguments: Vec<String>) -> Vec<String> {
     std::iter::once(program).chain(run).chain(rest).collect()
 }
 
-/// Whether a line that begins with this word is a job without the word `run`. A word that looks like a command is none.
-fn is_job(first: &str, all: &[String]) -> bool {
+/// Whether a line that begins with this word is a job without the word `run`: it has what a launcher gives. Any other word is
+/// a command, or one mistyped.
+fn is_job(first: &str, all: &[String], launched: bool) -> bool {
     let trimmed = first.trim_start();
     if COMMANDS.contains(&first) || matches!(first, "-h" | "--help" | "-V" | "--version") {
         return false;
     }
-    trimmed.starts_with("--")
-        || all.iter().any(|a| matches!(a.as_str(), "--conf" | "--class"))
-        || COMMANDS.iter().all(|command| strsim::jaro_winkler(command, first) < 0.8)
+    let is_launch = |a: &String| {
+        let option = a.trim_start();
+        ["--conf", "--class", "--submit-parameters"].iter().any(|known| option.starts_with(known))
+    };
+    launched || trimmed.starts_with("--") || all.iter().any(is_launch)
 }
 
 /// The settings of a command's matches: what `--conf` says, then what the options say.
@@ -312,8 +339,12 @@ pub fn said(error: &clap::Error) -> String {
 mod tests {
     use super::*;
 
+    fn words(line: &[&str]) -> Vec<String> {
+        std::iter::once("firesteel").chain(line.iter().copied()).map(str::to_owned).collect()
+    }
+
     fn normalised(line: &[&str]) -> Vec<String> {
-        normal(std::iter::once("firesteel").chain(line.iter().copied()).map(str::to_owned).collect()).split_off(1)
+        normal(words(line), false).split_off(1)
     }
 
     #[test]
@@ -325,17 +356,31 @@ mod tests {
     fn a_job_needs_no_word_run_and_a_typing_error_is_no_job() {
         for (line, expected) in [
             (vec!["--class", "X", "--conf", "a=b"], vec!["run", "--class", "X", "--conf", "a=b"]),
-            (vec!["query_execution_result_x"], vec!["run", "query_execution_result_x"]),
-            (vec!["SELECT 1", "query_execution_result_x"], vec!["run", "SELECT 1", "query_execution_result_x"]),
+            (vec!["result_x", "--conf", "a=b"], vec!["run", "result_x", "--conf", "a=b"]),
+            (vec!["SELECT 1", "result_x", "--class", "X"], vec!["run", "SELECT 1", "result_x", "--class", "X"]),
+            (vec!["result_x", " --class X"], vec!["run", "result_x", "--class", "X"]),
             (vec![" --class X --conf a=b", "index"], vec!["run", "--class", "X", "--conf", "a=b", "index"]),
             (vec!["run", "--submit-parameters", "--class X --name y"], vec!["run", "--class", "X"]),
             (vec!["stauts"], vec!["stauts"]),
+            (vec!["foo"], vec!["foo"]),
             (vec!["sumbit", "SELECT 1"], vec!["sumbit", "SELECT 1"]),
             (vec!["submit", "--conf x"], vec!["submit", "--conf x"]),
             (vec!["--help"], vec!["--help"]),
             (vec![], vec![]),
         ] {
             assert_eq!(normalised(&line), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_launchers_job_id_makes_it_a_job() {
+        for (line, expected) in [
+            (vec!["result_x"], vec!["run", "result_x"]),
+            (vec!["SELECT 1", "result_x"], vec!["run", "SELECT 1", "result_x"]),
+            (vec!["status"], vec!["status"]),
+            (vec!["--version"], vec!["--version"]),
+        ] {
+            assert_eq!(normal(words(&line), true).split_off(1), expected, "{line:?}");
         }
     }
 
@@ -365,7 +410,13 @@ mod tests {
 
     #[test]
     fn what_is_misspelt_is_told_with_what_was_meant() {
-        let error = grammar().try_get_matches_from(["firesteel", "stauts"]).expect_err("no command");
+        let error = parse(words(&["foo"]), false).expect_err("no command");
+        assert!(
+            said(&error).starts_with("firesteel: unrecognized subcommand 'foo'\n\n  tip: the nearest subcommand is '"),
+            "{}",
+            said(&error)
+        );
+        let error = parse(words(&["stauts"]), false).expect_err("no command");
         assert!(
             said(&error).starts_with(
                 "firesteel: unrecognized subcommand 'stauts'\n\n  tip: a similar subcommand exists: 'status'"

@@ -34,7 +34,8 @@ fn main() -> ExitCode {
     if arguments.get(1).is_some_and(|command| command == "worker") {
         return firesteel_engine::worker::main();
     }
-    let matches = match arguments::grammar().try_get_matches_from(arguments::normal(arguments)) {
+    let launched = ambient::launcher("SERVERLESS_EMR_JOB_ID").is_some();
+    let matches = match arguments::parse(arguments, launched) {
         Ok(matches) => matches,
         Err(said) => return usage(&said),
     };

@@ -227,9 +227,8 @@ mod tests {
     use crate::arguments;
 
     fn launched(line: &[&str]) -> Result<Configuration, Problem> {
-        let line =
-            arguments::normal(std::iter::once("firesteel").chain(line.iter().copied()).map(str::to_owned).collect());
-        let matches = arguments::grammar().try_get_matches_from(line).expect("the grammar's");
+        let line = std::iter::once("firesteel").chain(line.iter().copied()).map(str::to_owned).collect();
+        let matches = arguments::parse(line, false).expect("the grammar's");
         let (_, matches) = matches.subcommand().expect("run");
         let mut settings = arguments::of_job(matches)?;
         launch(matches, &mut settings)?;
