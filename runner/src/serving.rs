@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use firesteel_model::Millis;
 use firesteel_model::runner::{Exit, Identity};
 use firesteel_session::clock::SystemClock;
 use firesteel_session::counters::Counters;
-use firesteel_session::ports::{Engine, Store};
+use firesteel_session::ports::{Clock, Engine, Store};
 use firesteel_session::shell::{self, Job, Shared, heart};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -47,7 +48,25 @@ pub async fn serve(
     Ok(exit)
 }
 
-/// Hands each SIGTERM and SIGINT on as a request to stop.
+/// Signals that come within so many milliseconds of the first are one request: `timeout`, shells and supervisors of process groups send
+/// the same signal twice.
+const TOGETHER: u64 = 500;
+
+/// Tells the first signal, and those that are no echo of it.
+struct Requests {
+    together: u64,
+    first: Option<Millis>,
+}
+
+impl Requests {
+    fn is_new(&mut self, now: Millis) -> bool {
+        let since = self.first.map(|first| now.since(first));
+        self.first.get_or_insert(now);
+        since.is_none_or(|since| since >= self.together)
+    }
+}
+
+/// Hands SIGTERM and SIGINT on as requests to stop.
 ///
 /// # Errors
 /// The operating system's.
@@ -55,15 +74,30 @@ pub fn on_signals(tasks: &mut JoinSet<()>) -> Result<mpsc::UnboundedReceiver<()>
     let (stop, stopped) = mpsc::unbounded_channel();
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     tasks.spawn(async move {
+        let clock = SystemClock;
+        let mut requests = Requests { together: TOGETHER, first: None };
         loop {
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
             }
-            if stop.send(()).is_err() {
+            if requests.is_new(clock.now()) && stop.send(()).is_err() {
                 return;
             }
         }
     });
     Ok(stopped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_that_come_together_are_one_request() {
+        let mut requests = Requests { together: 500, first: None };
+        for (at, is_new) in [(7, true), (7, false), (300, false), (506, false), (507, true), (508, true)] {
+            assert_eq!(requests.is_new(Millis(at)), is_new, "at {at}");
+        }
+    }
 }

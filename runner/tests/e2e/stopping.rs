@@ -19,6 +19,20 @@ fn sigterm_ends_the_session_and_the_running_statement() {
 }
 
 #[test]
+fn a_signal_that_comes_twice_at_once_is_one_request() {
+    let home = Home::new();
+    let mut runner = home.serve(&["--stop-grace", "1s"]);
+    let id = home.run(&["submit", "--no-wait", ENDLESS]).ok();
+    home.reaches(id.trim(), "running");
+    runner.signal(Signal::TERM);
+    runner.signal(Signal::INT);
+    runner.says("ended");
+    assert_eq!(runner.ends().code, 0);
+    assert_eq!(home.state_of("default").as_deref(), Some("dead"));
+    assert_eq!(home.state_of(id.trim()).as_deref(), Some("failed"));
+}
+
+#[test]
 fn a_session_handed_over_goes_on_with_its_running_statement() {
     let home = Home::new();
     let runner = home.serve(&["--on-stop", "handover", "--stop-grace", "100ms"]);
