@@ -11,7 +11,7 @@ use crate::problem::Problem;
 /// An engine, its first worker being started meanwhile: it is there when the first statement is.
 ///
 /// # Errors
-/// A folder that is to hold tables is none.
+/// A folder that is to hold tables is none; statements can't spill.
 pub fn start(settings: &Settings, tasks: &mut JoinSet<()>) -> Result<Arc<dyn Engine>, Problem> {
     let mut settings = settings.clone();
     // Workers run in a folder of their own.
@@ -25,6 +25,7 @@ pub fn start(settings: &Settings, tasks: &mut JoinSet<()>) -> Result<Arc<dyn Eng
         *folder = std::path::absolute(&folder)?;
     }
     let workers = Arc::new(Workers::new(settings));
+    workers.try_spill().map_err(|e| Problem::usage(format!("--spill-dir: {e}")))?;
     let warming = Arc::clone(&workers);
     tasks.spawn(async move {
         if let Err(error) = warming.warm().await {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::ArgMatches;
 use firesteel_model::{Session, Statement, StatementState};
-use firesteel_session::ports::{Companion, Filter};
+use firesteel_session::ports::{Companion, Filter, StoreError};
 use firesteel_store::Scope;
 use serde_json::{Map, Value, json};
 
@@ -19,7 +19,15 @@ use crate::stores::Place;
 /// # Errors
 /// The store's.
 pub async fn status(matches: &ArgMatches, settings: &Configuration) -> Result<(), Problem> {
-    let store = Place::of(settings, false).open(settings, Scope::Requests, true)?;
+    let place = Place::of(settings, false);
+    if let Place::Sqlite(file) = &place
+        && !file.exists()
+    {
+        let (file, option) = (file.display(), place.option());
+        let message = format!("no store at {file}: start one with `firesteel run{option}`");
+        return Err(Problem::Store(StoreError::Refused(message)));
+    }
+    let store = place.open(settings, Scope::Requests, true)?;
     let session = settings.session.as_deref().map(client::session_id).transpose()?;
     let limit = usize::from(matches.get_one::<u16>("limit").copied().unwrap_or(20));
     let filter = Filter { session, query_id: None, limit };

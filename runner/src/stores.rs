@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use firesteel_session::ports::Store;
+use firesteel_session::ports::{Store, StoreError};
 use firesteel_store::{OpenSearchOptions, Scope, Settings, SqliteOptions, Synchronous, open_opensearch, open_sqlite};
 
 use crate::ambient;
@@ -47,17 +47,18 @@ impl Place {
     pub fn open(&self, settings: &Configuration, scope: Scope, durable: bool) -> Result<Arc<dyn Store>, Problem> {
         match self {
             Place::OpenSearch(url) => {
-                let mut options = OpenSearchOptions::new(url)?;
+                let mut options = OpenSearchOptions::new(url).map_err(setting)?;
                 match settings.auth {
                     Auth::None => {}
                     Auth::Basic => options.auth = basic(settings)?,
                     Auth::SigV4 => {
                         let region = settings.region.as_deref().unwrap_or_default();
-                        options.auth = firesteel_store::Auth::sigv4(region, |name| std::env::var(name).ok())?;
+                        options.auth =
+                            firesteel_store::Auth::sigv4(region, |name| std::env::var(name).ok()).map_err(setting)?;
                     }
                 }
                 options.ca_file.clone_from(&settings.ca_file);
-                Ok(Arc::new(open_opensearch(options, indices(settings, scope))?))
+                Ok(Arc::new(open_opensearch(options, indices(settings, scope)).map_err(setting)?))
             }
             Place::Sqlite(file) => {
                 if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -79,6 +80,14 @@ impl Place {
             Place::Sqlite(file) if *file == ambient::data_folder().join("firesteel.db") => String::new(),
             place => format!(" --store {place}"),
         }
+    }
+}
+
+/// What is refused before a request was sent is a setting.
+fn setting(error: StoreError) -> Problem {
+    match error {
+        StoreError::Refused(why) => Problem::usage(why),
+        other => Problem::Store(other),
     }
 }
 

@@ -191,6 +191,34 @@ fn positive(value: &str) -> Result<u64, Expected> {
     duration(value).and_then(|ms| if ms > 0 { Ok(ms) } else { Err("longer than nothing".to_owned()) })
 }
 
+/// Where a store may be. Whether an OpenSearch answers there is seen at the first request.
+fn store(value: &str) -> Result<String, Expected> {
+    let right = match value.split_once("://") {
+        None => !value.is_empty(),
+        Some(("http" | "https", _)) => firesteel_store::OpenSearchOptions::new(value).is_ok(),
+        Some((scheme, _)) => scheme == "sqlite",
+    };
+    if right {
+        Ok(value.to_owned())
+    } else {
+        Err("http://HOST[:PORT], https://HOST[:PORT] or the path of a file".to_owned())
+    }
+}
+
+/// A size that something fits into.
+fn room(value: &str) -> Result<u64, Expected> {
+    size(value).and_then(|bytes| if bytes > 0 { Ok(bytes) } else { Err("more than no bytes".to_owned()) })
+}
+
+/// Memory that a statement can be run in.
+fn memory(value: &str) -> Result<u64, Expected> {
+    size(value).and_then(|bytes| if bytes >= 1 << 20 { Ok(bytes) } else { Err("at least 1MiB".to_owned()) })
+}
+
+fn some(value: &str) -> Result<u64, Expected> {
+    number(value).and_then(|n| if n > 0 { Ok(n) } else { Err("more than none".to_owned()) })
+}
+
 fn file_text(value: &str) -> Result<String, Expected> {
     let text = std::fs::read_to_string(value).map_err(|e| format!("a file that can be read ({e})"))?;
     Ok(text.trim_end_matches(['\n', '\r']).to_owned())
@@ -207,7 +235,7 @@ fn job_type(value: &str) -> Result<JobType, Expected> {
 
 /// Every setting there is.
 pub const KEYS: &[Key] = &[
-    key(Group::Store, "store", "URL|FILE", "a SQLite file in the user's data folder", "Where sessions, statements and results are: `http(s)://HOST[:PORT]` is OpenSearch, anything else a SQLite file", set!(some store, text)).common(),
+    key(Group::Store, "store", "URL|FILE", "a SQLite file in the user's data folder", "Where sessions, statements and results are: `http(s)://HOST[:PORT]` is OpenSearch, anything else a SQLite file", set!(some store, store)).common(),
     key(Group::Store, "request-index", "NAME", "flint_ql_sessions", "The index of sessions and statements", set!(some request_index, text)).spark("spark.flint.job.requestIndex"),
     key(Group::Store, "result-index", "NAME", "query_execution_result_<data source>", "The index of results", set!(some result_index, text)).spark("spark.flint.job.resultIndex"),
     key(Group::Store, "state-index", "NAME", "firesteel_state", "The index of what is only Firesteel's: progress, result pages, markers", set!(some state_index, text)),
@@ -247,17 +275,17 @@ pub const KEYS: &[Key] = &[
         c.engine.stores.extend::<Vec<firesteel_engine::settings::StoreAccess>>(stores);
         Ok(())
     }),
-    key(Group::Engine, "memory", "SIZE", "1GiB", "What a statement's operators may reserve; beyond it they spill, or the statement fails", set!(engine.memory_pool, size)).common(),
-    key(Group::Engine, "worker-memory", "SIZE", "twice --memory and 256MiB", "What a worker process may have resident; beyond it the worker is killed and its statement fails", set!(some engine.memory_limit, size)),
-    key(Group::Engine, "spill", "SIZE", "10GiB", "What one statement may have on disk while it runs", set!(engine.spill_limit, size)),
+    key(Group::Engine, "memory", "SIZE", "1GiB", "What a statement's operators may reserve; beyond it they spill, or the statement fails", set!(engine.memory_pool, memory)).common(),
+    key(Group::Engine, "worker-memory", "SIZE", "twice --memory and 256MiB", "What a worker process may have resident; beyond it the worker is killed and its statement fails", set!(some engine.memory_limit, memory)),
+    key(Group::Engine, "spill", "SIZE", "10GiB", "What one statement may have on disk while it runs", set!(engine.spill_limit, room)),
     key(Group::Engine, "spill-dir", "DIR", "a folder in the temporary folder", "Where statements spill", set!(some engine.spill_dir, path)),
     key(Group::Engine, "threads", "NUMBER", "the number of cores", "Threads that run queries", set!(some engine.threads, threads)),
     key(Group::Engine, "cancel-grace", "TIME", "500ms", "A statement that was told to stop and has not after so long takes its worker with it", set!(engine.cancel_grace_millis, duration)),
     key(Group::Engine, "retire-idle", "TIME", "10min", "A worker without a statement for so long is ended; the next statement gets a new one in the same state", set!(engine.retire_idle_millis, duration)),
-    key(Group::Results, "result-rows", "NUMBER", "none", "The most rows of a result", set!(limits.max_rows, |v| limit(v, number))).common(),
-    key(Group::Results, "result-bytes", "SIZE", "none", "The most bytes of a result's rows", set!(limits.max_bytes, |v| limit(v, size))),
+    key(Group::Results, "result-rows", "NUMBER", "none", "The most rows of a result", set!(limits.max_rows, |v| limit(v, some))).common(),
+    key(Group::Results, "result-bytes", "SIZE", "none", "The most bytes of a result's rows", set!(limits.max_bytes, |v| limit(v, room))),
     key(Group::Results, "on-limit", "WHAT", "fail", "At those limits: fail the statement, or truncate its result and say so", set!(limits.on_limit, |v| one_of(v, &[("fail", OnLimit::Fail), ("truncate", OnLimit::Truncate)]))),
-    key(Group::Results, "document-bytes", "SIZE", "8MB", "The most bytes of rows in a result document", set!(limits.document_bytes, size)),
+    key(Group::Results, "document-bytes", "SIZE", "8MB", "The most bytes of rows in a result document", set!(limits.document_bytes, room)),
     key(Group::Results, "large-results", "WHAT", "fail", "What happens to a result that one document cannot hold, unless its statement says: fail, keep the first rows (first), or put the rest into pages (pages)", set!(limits.large_results, |v| one_of(v, &[("fail", LargeResults::Fail), ("first", LargeResults::First), ("pages", LargeResults::Pages)]))),
     key(Group::Times, "execution-timeout", "TIME", "10min", "A statement that ran longer is stopped and fails", set!(policy.execution_timeout, duration)).spark_in("spark.flint.job.queryExecutionTimeoutSec", "s").common(),
     key(Group::Times, "wait-timeout", "TIME", "10min", "A statement that waited longer fails instead of running", set!(policy.wait_timeout, duration)).spark_in("spark.flint.job.queryWaitTimeoutMillis", "ms"),
@@ -275,6 +303,7 @@ pub const KEYS: &[Key] = &[
     key(Group::Times, "launch-grace", "TIME", "1min", "How long a missing index or session means `not yet`, when a launcher started the job", set!(policy.launch_grace, duration)),
     key(Group::Times, "unreachable", "TIME", "10min", "How long the store may be out of reach before the runner gives up", set!(policy.unreachable, duration)),
     key(Group::Times, "stop-grace", "TIME", "20s", "How long a running statement may go on after SIGTERM", set!(policy.stop_grace, duration)),
+    key(Group::Times, "sweep", "TIME", "30s", "How long statements that are left in a session which this runner ended may wait for its recovery; then they fail with `session ended`", set!(policy.sweep, duration)),
     key(Group::Times, "retry", "TIME", "50ms", "The first wait after an error of the store; it doubles", set!(policy.retry, positive)),
     key(Group::Times, "retry-max", "TIME", "5s", "The longest wait between two tries", set!(policy.retry_max, positive)),
     key(Group::Logs, "log", "LEVEL", "info for run, else warn", "What is logged: error, warn, info, debug, trace, or by part: firesteel_session=debug,info", set!(some log, text)).common(),

@@ -198,7 +198,8 @@ impl Configuration {
 
     fn put(&mut self, key: &Key, called: &str, value: &str) -> Result<(), Problem> {
         (key.set)(self, value).map_err(|expected| {
-            let shown: String = if key.secret {
+            // A URL may hold a password.
+            let shown: String = if key.secret || value.contains('@') {
                 "what is given".to_owned()
             } else {
                 format!("`{}`", value.chars().take(60).collect::<String>())

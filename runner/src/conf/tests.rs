@@ -88,6 +88,33 @@ fn what_is_wrong_names_key_value_and_what_was_expected() {
 }
 
 #[test]
+fn a_store_is_a_url_of_opensearch_or_a_file() {
+    for right in ["http://h", "https://u:p@h:9200", "a/b.db", "/tmp/x", "sqlite:a.db"] {
+        assert_eq!(with(&[&format!("firesteel.store={right}")]).expect(right).store.as_deref(), Some(right));
+    }
+    let expected = "is not http://HOST[:PORT], https://HOST[:PORT] or the path of a file";
+    assert_eq!(refused("firesteel.store=ftp://x"), format!("firesteel.store: `ftp://x` {expected}"));
+    assert_eq!(refused("firesteel.store=http://"), format!("firesteel.store: `http://` {expected}"));
+    assert_eq!(refused("firesteel.store=ftp://u:hush@x"), format!("firesteel.store: what is given {expected}"));
+}
+
+#[test]
+fn sizes_into_which_nothing_fits_are_refused() {
+    for (key, value, expected) in [
+        ("memory", "0", "at least 1MiB"),
+        ("memory", "1kB", "at least 1MiB"),
+        ("worker-memory", "0", "at least 1MiB"),
+        ("spill", "0", "more than no bytes"),
+        ("document-bytes", "0MB", "more than no bytes"),
+        ("result-bytes", "0", "more than no bytes, or none"),
+        ("result-rows", "0", "more than none, or none"),
+    ] {
+        let told = format!("firesteel.{key}: `{value}` is not {expected}");
+        assert_eq!(refused(&format!("firesteel.{key}={value}")), told);
+    }
+}
+
+#[test]
 fn a_secret_is_never_shown() {
     let configuration = with(&["spark.datasource.flint.auth.password=hush"]).expect("known");
     assert!(configuration.names_opensearch);

@@ -30,6 +30,7 @@ fn help_version_completions_and_manual() {
 #[test]
 fn what_is_wrong_names_the_nearest_that_is_right() {
     assert!(wrong(&["stauts"]).contains("'status'"));
+    assert!(wrong(&["foo"]).contains("the nearest subcommand is '"));
     assert!(wrong(&["run", "--sesion", "s"]).contains("'--session'"));
     assert!(wrong(&["submit", "--format", "tabel", "SELECT 1"]).contains("'table'"));
     assert_eq!(
@@ -55,6 +56,35 @@ fn the_launch_contract_is_strict_where_it_must_be() {
             .contains("which session?")
     );
     assert!(wrong(&["--class", "org.apache.spark.sql.FlintJob"]).contains("a batch job needs a statement"));
+}
+
+#[test]
+fn a_store_or_a_size_that_cannot_be_is_wrong_usage() {
+    let expected = "is not http://HOST[:PORT], https://HOST[:PORT] or the path of a file";
+    assert_eq!(wrong(&["status", "--store", "ftp://x"]), format!("firesteel: --store: `ftp://x` {expected}\n"));
+    assert_eq!(wrong(&["run", "--store", "http://"]), format!("firesteel: --store: `http://` {expected}\n"));
+    assert!(
+        wrong(&["status", "--store", "http://h", "--request-index", "A B"]).contains("index `A B`: a name should be")
+    );
+    assert!(wrong(&["run", "--memory", "0"]).contains("--memory: `0` is not at least 1MiB"));
+    assert!(
+        wrong(&["run", "--spill-dir", "/dev/null"]).contains("--spill-dir: the spill folder /dev/null cannot be used")
+    );
+    assert!(wrong(&["repl", "--spill", "0"]).contains("--spill: `0` is not more than no bytes"));
+}
+
+#[test]
+fn status_makes_no_store_and_a_file_that_is_none_is_told() {
+    let home = Home::new();
+    let missing = home.path().join("missing.db").display().to_string();
+    let answer = home.run(&["status", "--store", &missing]);
+    let told = format!("firesteel: no store at {missing}: start one with `firesteel run --store {missing}`\n");
+    assert_eq!((answer.code, answer.err), (3, told));
+    assert!(!home.path().join("missing.db").exists());
+    let other = home.file("other.txt", &"no store at all\n".repeat(100)).display().to_string();
+    let answer = home.run(&["status", "--store", &other]);
+    let told = format!("firesteel: `{other}` is not a Firesteel store (SQLite) file; name another or remove it\n");
+    assert_eq!((answer.code, answer.err), (3, told));
 }
 
 #[test]

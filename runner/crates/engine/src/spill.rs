@@ -25,22 +25,19 @@ pub fn create(settings: &Settings) -> io::Result<PathBuf> {
     {
         return Err(said(&base, &e.to_string()));
     }
-    let found = fs::symlink_metadata(&base)?;
+    let found = fs::symlink_metadata(&base).map_err(|e| said(&base, &e.to_string()))?;
     if settings.spill_dir.is_none() && (!found.is_dir() || found.uid() != rustix::process::geteuid().as_raw()) {
         return Err(said(&base, "it is not a folder of this user's"));
     }
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(|e| io::Error::other(e.to_string()))?;
     let folder = base.join(format!("{PREFIX}{}-{:016x}", std::process::id(), u64::from_le_bytes(random)));
-    DirBuilder::new().mode(0o700).create(&folder).map_err(|e| said(&folder, &e.to_string()))?;
+    DirBuilder::new().mode(0o700).create(&folder).map_err(|e| said(&base, &e.to_string()))?;
     folder.canonicalize()
 }
 
 fn said(path: &Path, what: &str) -> io::Error {
-    io::Error::other(format!(
-        "the spill folder {} cannot be used: {what}; name another with `spill_dir`",
-        path.display()
-    ))
+    io::Error::other(format!("the spill folder {} cannot be used: {what}; name another", path.display()))
 }
 
 /// Removes a worker's folder and what is in it.

@@ -62,6 +62,14 @@ impl Workers {
         Workers { settings: Arc::new(settings), next: AtomicU64::new(1), seats: tokio::sync::Mutex::default() }
     }
 
+    /// Makes sure that a worker can have a folder to spill into.
+    ///
+    /// # Errors
+    /// It can't; the message names the folder.
+    pub fn try_spill(&self) -> std::io::Result<()> {
+        spill::create(&self.settings).map(|folder| spill::remove(&folder))
+    }
+
     /// Starts a worker ahead of the first statement.
     ///
     /// # Errors

@@ -43,7 +43,7 @@ pub use store::{Scope, Settings, Store};
 /// A store in a SQLite file, which is made if it is missing.
 ///
 /// # Errors
-/// `Refused`: it can't be opened, or a newer version made it; `Corrupt`: it is no SQLite file; `Unavailable`: others
+/// `Refused`: it can't be opened, is no SQLite file, or a newer version made it; `Unavailable`: others
 /// hold it.
 pub fn open_sqlite(
     path: impl AsRef<Path>,

@@ -65,7 +65,7 @@ impl Sqlite {
     /// Opens a file, made with its folder if it is missing, readable by its owner only.
     ///
     /// # Errors
-    /// `Refused`: it can't be opened, or a newer version made it; `Corrupt`: it is no SQLite file; `Unavailable`: others
+    /// `Refused`: it can't be opened, is no SQLite file, or a newer version made it; `Unavailable`: others
     /// hold it.
     pub fn open(path: &Path, options: &SqliteOptions) -> Result<Sqlite, StoreError> {
         let (opened, wait) = mpsc::channel();

@@ -63,7 +63,11 @@ impl Failed {
             return StoreError::Unknown(told);
         }
         match code {
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Corrupt(told),
+            Some(ErrorCode::NotADatabase) => StoreError::Refused(format!(
+                "`{}` is not a Firesteel store (SQLite) file; name another or remove it",
+                path.display()
+            )),
+            Some(ErrorCode::DatabaseCorrupt) => StoreError::Corrupt(told),
             Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
                 StoreError::Refused(format!("{told}; make the file and its folder writable or name another"))
             }
