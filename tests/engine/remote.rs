@@ -76,6 +76,33 @@ async fn a_listed_host_is_read_and_another_is_not_even_asked() {
     assert_eq!(never.load(Ordering::SeqCst), 0);
 }
 
+/// A server that sends every request elsewhere.
+fn redirect(to: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let _ = lines.map_while(Result::ok).take_while(|l| !l.is_empty()).count();
+            let head = format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            stream.write_all(head.as_bytes()).unwrap();
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn a_listed_host_cannot_send_a_statement_to_another() {
+    let (other, never) = serve("a\n1\n");
+    let listed = redirect(format!("{other}/x.csv"));
+    let bench = Bench::with(|s| s.stores = vec![access(&listed)]);
+    bench.ok(&format!("CREATE EXTERNAL TABLE t (a INT) STORED AS CSV LOCATION '{listed}/x.csv'")).await;
+    let message = bench.fails("SELECT * FROM t").await;
+    assert!(message.contains("302"), "{message}");
+    assert_eq!(never.load(Ordering::SeqCst), 0);
+}
+
 #[tokio::test]
 async fn a_host_that_is_away_fails_the_statement() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

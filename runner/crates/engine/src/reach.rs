@@ -26,6 +26,7 @@ use object_store::{
 };
 use url::Url;
 
+use crate::connect::Straight;
 use crate::failures;
 use crate::settings::{Settings, StoreAccess};
 
@@ -154,15 +155,17 @@ fn make(url: &Url, access: &StoreAccess) -> Result<Arc<dyn ObjectStore>> {
     let retry = RetryConfig { max_retries: 3, retry_timeout: Duration::from_secs(20), ..RetryConfig::default() };
     if url.scheme() != "s3" {
         let base = &url[..url::Position::BeforePath];
-        let options = object_store::ClientOptions::new().with_allow_http(url.scheme() == "http");
-        return Ok(Arc::new(HttpBuilder::new().with_url(base).with_client_options(options).with_retry(retry).build()?));
+        let straight = Straight { https_only: url.scheme() != "http" };
+        return Ok(Arc::new(HttpBuilder::new().with_url(base).with_http_connector(straight).with_retry(retry).build()?));
     }
+    let plain = access.endpoint.as_ref().is_some_and(|endpoint| endpoint.starts_with("http://"));
     let mut builder = AmazonS3Builder::new()
         .with_retry(retry)
+        .with_http_connector(Straight { https_only: !plain })
         .with_bucket_name(url.host_str().unwrap_or_default())
         .with_region(access.region.clone().unwrap_or_else(|| "us-east-1".into()));
     if let Some(endpoint) = &access.endpoint {
-        builder = builder.with_endpoint(endpoint).with_allow_http(endpoint.starts_with("http://"));
+        builder = builder.with_endpoint(endpoint).with_allow_http(plain);
     }
     builder = match (&access.access_key_id, &access.secret_access_key) {
         (Some(id), Some(secret)) => builder.with_access_key_id(id).with_secret_access_key(&secret.0),
