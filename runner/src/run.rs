@@ -70,6 +70,7 @@ pub async fn run(settings: &mut Configuration, by_class: bool) -> Result<ExitCod
     }
     let job = ambient::launcher("SERVERLESS_EMR_JOB_ID");
     let place = Place::of(settings, by_class || job.is_some());
+    settings.policy.poll_busy = place.poll_busy(settings);
     let batch = settings.job_type == Some(JobType::Batch);
     let scope = if batch { Scope::Batch } else { Scope::Requests };
     let store = place.open(settings, scope, true)?;

@@ -73,6 +73,15 @@ impl Place {
         }
     }
 
+    /// Between looks for a while after work, in milliseconds, unless somebody set it: a look at a file costs next to nothing.
+    #[must_use]
+    pub fn poll_busy(&self, settings: &Configuration) -> u64 {
+        settings.poll_busy.unwrap_or(match self {
+            Place::OpenSearch(_) => settings.policy.poll_busy,
+            Place::Sqlite(_) => 3,
+        })
+    }
+
     /// The option that names this place, for a command line that is shown; nothing if it is the default.
     #[must_use]
     pub fn option(&self) -> String {

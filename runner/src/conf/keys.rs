@@ -295,7 +295,7 @@ pub const KEYS: &[Key] = &[
     key(Group::Times, "lease", "TIME", "three heartbeats", "How long the runner's silence must be watched before another may take the session", set!(some lease, positive)),
     key(Group::Times, "peer-lease", "TIME", "3min", "The same for a session whose owner publishes no lease", set!(policy.peer_lease, positive)),
     key(Group::Times, "poll", "TIME", "100ms", "Between looks for statements", set!(policy.poll, positive)).spark_in("spark.flint.job.queryLoopExecutionFrequency", "ms"),
-    key(Group::Times, "poll-busy", "TIME", "20ms", "Between looks for a while after work", set!(policy.poll_busy, positive)),
+    key(Group::Times, "poll-busy", "TIME", "20ms; 3ms on SQLite", "Between looks for a while after work", set!(some poll_busy, positive)),
     key(Group::Times, "busy-for", "TIME", "5s", "How long after work that is", set!(policy.busy_for, duration)),
     key(Group::Times, "poll-idle", "TIME", "1s", "Between looks when there was no work for a while", set!(policy.poll_idle, positive)),
     key(Group::Times, "idle-after", "TIME", "1min", "When that begins", set!(policy.idle_after, duration)),

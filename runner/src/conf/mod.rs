@@ -65,6 +65,8 @@ pub struct Configuration {
     pub ca_file: Option<PathBuf>,
     /// SQLite's `synchronous=FULL`; None: as the command has it.
     pub durable: Option<bool>,
+    /// Between looks for a while after work, in milliseconds; None: what suits the store.
+    pub poll_busy: Option<u64>,
     /// The request index.
     pub request_index: Option<String>,
     /// The result index.
@@ -126,6 +128,7 @@ impl Default for Configuration {
             region: None,
             ca_file: None,
             durable: None,
+            poll_busy: None,
             request_index: None,
             result_index: None,
             state_index: None,

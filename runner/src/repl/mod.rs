@@ -40,7 +40,7 @@ const GOODBYE: Duration = Duration::from_secs(5);
 #[must_use]
 pub fn base() -> Configuration {
     let mut base = Configuration::default();
-    (base.policy.poll_busy, base.policy.poll, base.policy.poll_idle) = (5, 20, 50);
+    (base.policy.poll, base.policy.poll_idle) = (20, 50);
     base.policy.inactivity = 365 * 24 * 3_600_000;
     base
 }
@@ -55,6 +55,7 @@ pub fn repl(matches: &ArgMatches, mut settings: Configuration, runtime: &Runtime
     }
     let folder = Folder::new()?;
     let place = Place::Sqlite(folder.0.join("repl.db"));
+    settings.policy.poll_busy = place.poll_busy(&settings);
     let data_source = settings.data_source.clone().unwrap_or_else(|| DATA_SOURCE.to_owned());
     settings.engine.catalog.clone_from(&data_source);
     let session = client::session_id(&ambient::unique())?;
