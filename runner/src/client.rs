@@ -263,7 +263,11 @@ impl Client {
             summary.truncated = totals.truncated;
         }
         summary.millis = began.map(|began| self.clock.now().since(began));
-        Ok(printer.end(&summary)?)
+        printer.end(&summary)?;
+        if summary.truncated && !printer.shows_summary() {
+            eprintln!("firesteel: {} rows; the result is longer: a limit was reached", summary.rows);
+        }
+        Ok(())
     }
 
     async fn published(&self, query: &QueryId) -> Result<ResultDocument, Problem> {

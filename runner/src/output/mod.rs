@@ -65,6 +65,10 @@ pub trait Printer {
     /// # Errors
     /// The output's.
     fn end(&mut self, summary: &Summary) -> io::Result<()>;
+    /// What `end` was told stands in the output. If not, somebody else must say that rows were left out.
+    fn shows_summary(&self) -> bool {
+        false
+    }
 }
 
 /// A printer of this format.

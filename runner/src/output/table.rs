@@ -45,6 +45,10 @@ impl<'a> Table<'a> {
 }
 
 impl Printer for Table<'_> {
+    fn shows_summary(&self) -> bool {
+        true
+    }
+
     fn begin(&mut self, columns: &[Column]) -> io::Result<()> {
         self.columns = columns.to_vec();
         Ok(())

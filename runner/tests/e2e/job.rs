@@ -129,6 +129,10 @@ fn limits_on_results_fail_or_truncate_and_say_so() {
     let runner = home.serve(&["--result-rows", "10", "--on-limit", "truncate"]);
     let cut = home.run(&["submit", "SELECT iata FROM airports"]).ok();
     assert!(cut.contains("(10 rows, ") && cut.contains("; the result is longer: a limit was reached)"), "{cut}");
+    for format in ["json", "csv", "arrow"] {
+        let cut = home.run(&["submit", "--format", format, "SELECT iata FROM airports"]);
+        assert_eq!(cut.err, "firesteel: 10 rows; the result is longer: a limit was reached\n", "{format}");
+    }
     drop(runner);
 }
 
