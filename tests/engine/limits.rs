@@ -120,7 +120,7 @@ async fn types_cross_as_they_are() {
              map(array('k'), array(1)) AS k, INTERVAL '1' DAY AS l, arrow_cast('dict', 'Dictionary(Int32, Utf8)') AS m")
         .await;
     expect_test::expect![[r#"
-        a: Int8 | b: Float32 | c: Decimal128(10, 2) | d: Date32 | e: Timestamp(ns) | f: List(Int64, field: 'element') | g: Struct("x": Int64, "y": Utf8) | h: Null | i: Boolean | j: Binary | k: Map("entries": non-null Struct("key": non-null Utf8, "value": Int64), unsorted) | l: Interval(MonthDayNano) | m: Dictionary(Int32, Utf8)
+        a: Int8 | b: Float32 | c: Decimal128(10, 2) | d: Date32 | e: Timestamp(µs) | f: List(Int64, field: 'element') | g: Struct("x": Int64, "y": Utf8) | h: Null | i: Boolean | j: Binary | k: Map("entries": non-null Struct("key": non-null Utf8, "value": Int64), unsorted) | l: Interval(MonthDayNano) | m: Dictionary(Int32, Utf8)
         1 | 1.5 | 1.25 | 2024-02-29 | 2024-02-29T12:00:00 | [1, NULL] | {x: 1, y: z} | NULL | true | 00ff | {k: 1} | 1 days | dict
     "#]].assert_eq(&text);
 }

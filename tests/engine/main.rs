@@ -13,4 +13,5 @@ mod kinds;
 mod limits;
 mod refused;
 mod remote;
+mod spark;
 mod tables;

@@ -27,6 +27,13 @@ impl Dialect for Spark {
     fn supports_string_literal_backslash_escape(&self) -> bool {
         true
     }
+    /// A pattern of LIKE keeps its `\_` and `\%`.
+    fn ignores_wildcard_escapes(&self) -> bool {
+        true
+    }
+    fn supports_string_literal_concatenation(&self) -> bool {
+        true
+    }
     fn is_delimited_identifier_start(&self, ch: char) -> bool {
         SparkSqlDialect.is_delimited_identifier_start(ch)
     }
@@ -99,7 +106,7 @@ impl Text {
         let tokens = Tokenizer::new(&Spark, text)
             .tokenize_with_location()
             .map_err(|e| failures::failure(&ParserError::from(e).into(), Stage::Plan, limits))?;
-        let text = Text(tokens);
+        let text = Text(suffixed(tokens));
         if text.significant().all(|t| *t == Token::SemiColon) {
             return Err(Failure::new(
                 Code::Empty,
@@ -173,6 +180,48 @@ impl Text {
         }
         Text(tokens)
     }
+}
+
+/// Numbers with one of Spark's suffixes: `1S`, `1Y`, `1F` are casts, `1D` is as `1e0`, `1BD` as `1`.
+fn suffixed(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        let number = match (out.last_mut(), &token.token) {
+            (Some(TokenWithSpan { token: Token::Number(number, false), span }), Token::Word(suffix))
+                if suffix.quote_style.is_none() && span.end == token.span.start =>
+            {
+                Some((number, suffix.value.to_ascii_uppercase()))
+            }
+            _ => None,
+        };
+        let Some((number, suffix)) = number else {
+            out.push(token);
+            continue;
+        };
+        let name = match suffix.as_str() {
+            "BD" => continue,
+            "D" => {
+                if !number.contains(['e', 'E']) {
+                    number.push_str("e0");
+                }
+                continue;
+            }
+            "S" => "smallint",
+            "Y" => "tinyint",
+            "F" => "float",
+            _ => {
+                out.push(token);
+                continue;
+            }
+        };
+        let spanned = |t| TokenWithSpan { token: t, span: token.span };
+        if let Some(number) = out.pop() {
+            out.extend([Token::make_keyword("CAST"), Token::LParen].map(spanned));
+            out.push(number);
+            out.extend([Token::make_keyword("AS"), Token::make_keyword(name), Token::RParen].map(spanned));
+        }
+    }
+    out
 }
 
 /// Where a line and column of the tokenizer are in the text, in bytes.

@@ -10,14 +10,15 @@
 //! let engine = Workers::new(settings); // starts nothing; `engine.warm().await` starts a worker ahead of the first statement
 //! ```
 //!
-//! Read in this order: [`settings`]; [`session`], what happens to a statement (`dialect`, `command`, `allow`, `define`,
-//! `names`); `tables` and `reach`, what may be read; [`worker`] and [`workers`], the two ends of the socket, with
+//! Read in this order: [`settings`]; [`session`], what happens to a statement (`dialect`, `command`, `allow`, `clauses`,
+//! `define`, `names`, `spark`); `tables` and `reach`, what may be read; [`worker`] and [`workers`], the two ends of the socket, with
 //! `process` and `wire` between them.
 
 mod allow;
 mod balance;
 mod catalog;
 mod command;
+mod connect;
 mod cooperate;
 mod define;
 mod dialect;
@@ -28,6 +29,7 @@ pub mod in_process;
 mod knobs;
 mod names;
 mod operators;
+mod patterns;
 mod process;
 mod query;
 mod reach;
@@ -35,6 +37,8 @@ mod sandbox;
 pub mod session;
 pub mod settings;
 mod show;
+mod spark;
+mod spark_casts;
 mod spark_range;
 mod spark_types;
 mod spill;

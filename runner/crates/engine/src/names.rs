@@ -14,6 +14,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::balance::balance;
+use crate::spark;
 
 /// What separates a name from what makes it unique. No name of a user's holds it.
 const MARK: char = '\u{1}';
@@ -67,7 +68,10 @@ impl VisitorMut for Namer {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        selects(&mut query.body, &mut |select| name_items(&mut select.projection));
+        selects(&mut query.body, &mut |select| {
+            name_items(&mut select.projection);
+            spark::grouping(&mut select.group_by);
+        });
         ControlFlow::Continue(())
     }
 
@@ -77,6 +81,7 @@ impl VisitorMut for Namer {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        spark::rewrite(expr);
         if let Expr::Function(f) = expr
             && let FunctionArguments::List(args) = &mut f.args
             && TAKE_INT.contains(&f.name.to_string().to_lowercase().as_str())

@@ -14,7 +14,8 @@ use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::execution::{SessionState, TaskContext};
-use datafusion::logical_expr::{LogicalPlan, ResetVariable, SetVariable};
+use datafusion::logical_expr::{LogicalPlan, ResetVariable, ScalarUDF, SetVariable};
+use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::Statement;
@@ -32,9 +33,11 @@ use crate::failures::{self, Limits};
 use crate::knobs;
 use crate::names;
 use crate::operators::SparkOperators;
+use crate::patterns::Pattern;
 use crate::query::{Reads, Running};
 use crate::reach::{Counting, Reach};
 use crate::settings::Settings;
+use crate::spark_casts::SparkCasts;
 use crate::spark_range::SparkRange;
 use crate::tables::Tables;
 
@@ -111,7 +114,11 @@ impl Session {
             .with_catalog_list(Arc::new(catalog.clone()))
             .with_default_features()
             .with_physical_optimizer_rule(Arc::new(CooperativeJoins));
+        let mut analysis: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(SparkCasts)];
+        analysis.extend(Analyzer::new().rules);
+        builder = builder.with_analyzer_rules(analysis);
         builder.scalar_functions().get_or_insert_default().extend(datafusion_spark::all_default_scalar_functions());
+        builder.scalar_functions().get_or_insert_default().push(Arc::new(ScalarUDF::from(Pattern::default())));
         builder
             .aggregate_functions()
             .get_or_insert_default()
@@ -231,7 +238,8 @@ impl Session {
     }
 
     pub(crate) async fn to_plan(&self, statement: Statement) -> Result<LogicalPlan, Failure> {
-        self.ctx.state().statement_to_plan(statement).await.map_err(|e| self.failed(&e))
+        let state = self.ctx.state();
+        state.statement_to_plan(statement).await.map_err(|e| self.failed(&e))
     }
 
     /// The table of a name. None: a function, or a part of the information schema.
