@@ -8,6 +8,7 @@ mod commands;
 mod death;
 mod dialect;
 mod hostile;
+mod ignored;
 mod in_process;
 mod kinds;
 mod limits;

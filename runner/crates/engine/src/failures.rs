@@ -174,7 +174,7 @@ fn tidy(text: &str) -> String {
     let text = text.split("\n\nbacktrace:").next().unwrap_or_default();
     let text = text.split("\nThis issue was likely caused by a bug").next().unwrap_or_default();
     let text = text.replace(['\n', '\r'], " ").replace('\u{1}', "");
-    let text = text.trim().trim_end_matches('.');
+    let text = without_tree(text.trim()).trim_end_matches('.');
     let mut out = String::with_capacity(text.len().min(MESSAGE_BYTES));
     let mut chars = text.chars();
     if let Some(first) = chars.next() {
@@ -190,6 +190,23 @@ fn tidy(text: &str) -> String {
         out.push(c);
     }
     out
+}
+
+/// DataFusion shows what it does not know as Rust's own structures: of such a tree only its name is left.
+fn without_tree(text: &str) -> &str {
+    let mut from = 0;
+    while let Some(at) = text[from..].find(" { ").map(|at| from + at) {
+        from = at + 3;
+        let field = text[from..].split_once(": ").map_or("", |(field, _)| field);
+        let is_field = !field.is_empty() && field.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        // `Function(Function { name: …`: the outermost word names it.
+        let start = text[..at].rfind(' ').map_or(0, |space| space + 1);
+        let name = text[start..at].split(['(', '[']).next().unwrap_or_default();
+        if is_field && name.starts_with(|c: char| c.is_ascii_uppercase()) {
+            return &text[..start + name.len()];
+        }
+    }
+    text
 }
 
 /// A size as people read it.
@@ -220,6 +237,20 @@ mod tests {
     fn sizes_read_well() {
         for (bytes, text) in [(0, "0 bytes"), (1536, "1.5 KB"), (1 << 30, "1 GB"), (1 << 40, "1024 GB")] {
             assert_eq!(size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn a_message_shows_no_tree() {
+        for (text, shown) in [
+            (
+                "Unsupported ast node Pivot { table: Table { name: x } } in create_relation",
+                "unsupported ast node Pivot",
+            ),
+            ("No: Function(Function { name: ObjectName([]) })", "no: Function"),
+            ("there is no column `a { b: c`", "there is no column `a { b: c`"),
+        ] {
+            assert_eq!(tidy(text), shown);
         }
     }
 

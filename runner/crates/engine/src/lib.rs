@@ -17,6 +17,7 @@
 mod allow;
 mod balance;
 mod catalog;
+mod clauses;
 mod command;
 mod connect;
 mod cooperate;

@@ -24,6 +24,7 @@ use firesteel_model::{Code, Failure, Kind, Stage};
 
 use crate::allow;
 use crate::catalog::{Catalog, SCHEMA};
+use crate::clauses;
 use crate::command;
 use crate::cooperate::CooperativeJoins;
 use crate::define::Define;
@@ -239,6 +240,7 @@ impl Session {
 
     pub(crate) async fn to_plan(&self, statement: Statement) -> Result<LogicalPlan, Failure> {
         let state = self.ctx.state();
+        clauses::refuse(&statement, &|name| state.scalar_functions().contains_key(name))?;
         state.statement_to_plan(statement).await.map_err(|e| self.failed(&e))
     }
 
