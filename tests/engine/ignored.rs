@@ -1,5 +1,7 @@
 //! What the planner would ignore is refused by its name, or done.
 
+use expect_test::expect;
+
 use crate::bench::Bench;
 
 #[tokio::test]
@@ -44,6 +46,32 @@ async fn rollup_cube_and_grouping_sets_behind_the_columns_are_done() {
         let text = format!("SELECT a, b, count(*) AS n FROM t GROUP BY a, b {modifier} ORDER BY a, b");
         assert_eq!(bench.ok(&text).await, format!("a: Int64 | b: Utf8 | n: Int64\n{rows}"), "{modifier}");
     }
+}
+
+#[tokio::test]
+async fn aggregates_heed_filter_and_distinct() {
+    let bench = Bench::new().file("t.csv", "g,a\nx,1\nx,3\nx,3\ny,5\n");
+    bench
+        .check(
+            "SELECT g, avg(a) FILTER (WHERE a > 1) AS f, avg(DISTINCT a) AS d, try_sum(a) FILTER (WHERE a > 1) AS s, \
+             size(collect_list(a) FILTER (WHERE a > 1)) AS l, size(collect_set(a) FILTER (WHERE a > 1)) AS c, \
+             size(collect_list(DISTINCT a)) AS u FROM t GROUP BY g ORDER BY g",
+            expect![[r#"
+                g: Utf8 | f: Float64 | d: Float64 | s: Int64 | l: Int32 | c: Int32 | u: Int32
+                x | 3.0 | 2.0 | 6 | 2 | 1 | 2
+                y | 5.0 | 5.0 | 5 | 1 | 1 | 1
+            "#]],
+        )
+        .await;
+    bench
+        .check(
+            "SELECT avg(CAST(a AS DECIMAL(5, 2))) AS m FROM t",
+            expect![[r#"
+                m: Decimal128(9, 6)
+                3.000000
+            "#]],
+        )
+        .await;
 }
 
 #[tokio::test]

@@ -123,7 +123,8 @@ impl Session {
         builder
             .aggregate_functions()
             .get_or_insert_default()
-            .extend(datafusion_spark::all_default_aggregate_functions());
+            // Its `avg` ignores FILTER in groups, and makes doubles of decimals; DataFusion's does as Spark does.
+            .extend(datafusion_spark::all_default_aggregate_functions().into_iter().filter(|f| f.name() != "avg"));
         builder.window_functions().get_or_insert_default().extend(datafusion_spark::all_default_window_functions());
         let planners = builder.expr_planners().get_or_insert_default();
         planners.insert(0, Arc::new(datafusion_spark::planner::SparkFunctionPlanner));
