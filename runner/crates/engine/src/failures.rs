@@ -69,6 +69,30 @@ pub fn failure(error: &DataFusionError, stage: Stage, limits: Limits) -> Failure
     Failure::new(code, stage, tidy(&text))
 }
 
+/// The same, of a query that reads these tables: it says which of them has the wrong file.
+pub fn reading(error: &DataFusionError, limits: Limits, tables: &[String]) -> Failure {
+    use datafusion::arrow::error::ArrowError;
+    let mut failure = failure(error, Stage::Execute, limits);
+    let of_file = match root(error) {
+        DataFusionError::ParquetError(_) => true,
+        DataFusionError::ArrowError(inner, _) => match inner.as_ref() {
+            ArrowError::CsvError(_) | ArrowError::JsonError(_) | ArrowError::ParquetError(_) => true,
+            ArrowError::ParseError(text) => text.starts_with("Error while parsing value"),
+            _ => false,
+        },
+        _ => false,
+    };
+    if of_file && !tables.is_empty() {
+        failure.message = tidy(&damaged(&tables.join("` or `"), &failure.message));
+    }
+    failure
+}
+
+/// What to do about a file that is not as its name says.
+pub fn damaged(file: &str, why: &str) -> String {
+    format!("`{file}` cannot be read: {why}; repair the file, or take it out of the data folder")
+}
+
 fn carried(error: &DataFusionError) -> Option<Failure> {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(e) = cause {

@@ -81,6 +81,9 @@ pub fn scan(roots: &[PathBuf]) -> Vec<Found> {
                     continue;
                 }
                 (Format::Parquet, file, true)
+            } else if !real.is_file() {
+                // A pipe, a socket or a device: to open it may wait for ever.
+                continue;
             } else {
                 let (Some(format), Some(stem)) = (Format::of(&path), path.file_stem().and_then(|s| s.to_str())) else {
                     continue;
@@ -102,6 +105,66 @@ pub fn scan(roots: &[PathBuf]) -> Vec<Found> {
 fn holds_parquet(folder: &Path) -> bool {
     fs::read_dir(folder)
         .is_ok_and(|entries| entries.flatten().take(1000).any(|e| Format::of(&e.path()) == Some(Format::Parquet)))
+}
+
+/// The most entries of a folder that are looked at.
+const ENTRIES: usize = 100_000;
+
+/// The most bytes of a CSV file's first line that are looked at.
+const HEADER: u64 = 1 << 16;
+
+/// A link or a special file below a folder that may not be read: it leads out of the roots, or is no file at all.
+pub fn astray(folder: &Path, roots: &[PathBuf]) -> Option<PathBuf> {
+    let mut folders = vec![folder.to_owned()];
+    let mut left = ENTRIES;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).ok()?.flatten() {
+            left = left.checked_sub(1)?;
+            let Ok(kind) = entry.file_type() else { continue };
+            let path = entry.path();
+            if kind.is_dir() {
+                folders.push(path);
+            } else if kind.is_symlink() {
+                let inside = path.canonicalize().is_ok_and(|real| roots.iter().any(|root| real.starts_with(root)));
+                if !inside {
+                    return Some(path);
+                }
+            } else if !kind.is_file() {
+                return Some(path);
+            }
+        }
+    }
+    None
+}
+
+/// The name that the first line of a CSV file has twice: its columns would be taken for one.
+pub fn twice(found: &Found) -> Option<String> {
+    let delimiter = match found.format {
+        Format::Csv => ',',
+        Format::Tsv => '\t',
+        Format::Json | Format::Parquet | Format::Arrow => return None,
+    };
+    let mut start = Vec::new();
+    File::open(&found.path).ok()?.take(HEADER).read_to_end(&mut start).ok()?;
+    let start = String::from_utf8_lossy(&start);
+    let mut taken = HashSet::new();
+    let (mut name, mut quoted) = (String::new(), false);
+    for c in start.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            c if quoted || (c != delimiter && c != '\n' && c != '\r') => name.push(c),
+            c => {
+                if !taken.insert(name.clone()) {
+                    return Some(name);
+                }
+                if c != delimiter {
+                    return None;
+                }
+                name.clear();
+            }
+        }
+    }
+    None
 }
 
 /// Whether a JSON file is one array, not an object a line.

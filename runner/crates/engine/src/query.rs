@@ -74,11 +74,16 @@ impl Reads {
 }
 
 impl Running {
-    /// The rows of a DataFusion stream.
+    /// The rows of a DataFusion stream that reads these tables.
     ///
     /// # Errors
     /// A column nests too deeply to be sent.
-    pub fn new(stream: SendableRecordBatchStream, reads: Reads, limits: Limits) -> Result<Running, Failure> {
+    pub fn new(
+        stream: SendableRecordBatchStream,
+        reads: Reads,
+        tables: Vec<String>,
+        limits: Limits,
+    ) -> Result<Running, Failure> {
         let planned = stream.schema();
         if let Some(field) = planned.fields().iter().find(|f| depth(f.data_type()) > DEEPEST) {
             let name: String = names::shown(field.name()).chars().take(60).collect();
@@ -93,7 +98,7 @@ impl Running {
         let schema = Arc::new(Schema::new(fields));
         let shown = Arc::clone(&schema);
         let batches = gather(stream.boxed(), planned).map(move |batch| {
-            let batch = batch.map_err(|e| failures::failure(&e, Stage::Execute, limits))?;
+            let batch = batch.map_err(|e| failures::reading(&e, limits, &tables))?;
             let rows =
                 datafusion::arrow::record_batch::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
             RecordBatch::try_new_with_options(Arc::clone(&shown), batch.columns().to_vec(), &rows)

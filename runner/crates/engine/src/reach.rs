@@ -28,6 +28,7 @@ use url::Url;
 
 use crate::connect::Straight;
 use crate::failures;
+use crate::files;
 use crate::settings::{Settings, StoreAccess};
 
 /// What may be read, and the stores made so far.
@@ -92,6 +93,7 @@ impl Reach {
         };
         match path.canonicalize() {
             Ok(real) if self.holds(&real) => {
+                self.whole(&real, text)?;
                 let url = if real.is_dir() { Url::from_directory_path(&real) } else { Url::from_file_path(&real) };
                 url.map_err(|()| self.refusal(text))
             }
@@ -101,6 +103,27 @@ impl Reach {
             }
             _ => Err(self.refusal(text)),
         }
+    }
+
+    /// Refuses what is no file and no folder, and a folder that holds something that may not be read.
+    ///
+    /// # Errors
+    /// `Refused`, with what is in the way.
+    pub fn whole(&self, real: &FilePath, text: &str) -> std::result::Result<(), Failure> {
+        let refused = |why: String| Err(Failure::new(Code::Refused, Stage::Plan, why));
+        if real.is_dir() {
+            return match files::astray(real, &self.roots) {
+                Some(path) => refused(format!(
+                    "`{text}` holds `{}`, which leads out of what may be read or is no file; take it out, or name a folder without it",
+                    path.strip_prefix(real).unwrap_or(&path).display()
+                )),
+                None => Ok(()),
+            };
+        }
+        if real.is_file() {
+            return Ok(());
+        }
+        refused(format!("`{text}` is a pipe, a socket or a device; a table is a file or a folder"))
     }
 
     fn holds(&self, real: &FilePath) -> bool {
@@ -156,7 +179,9 @@ fn make(url: &Url, access: &StoreAccess) -> Result<Arc<dyn ObjectStore>> {
     if url.scheme() != "s3" {
         let base = &url[..url::Position::BeforePath];
         let straight = Straight { https_only: url.scheme() != "http" };
-        return Ok(Arc::new(HttpBuilder::new().with_url(base).with_http_connector(straight).with_retry(retry).build()?));
+        return Ok(Arc::new(
+            HttpBuilder::new().with_url(base).with_http_connector(straight).with_retry(retry).build()?,
+        ));
     }
     let plain = access.endpoint.as_ref().is_some_and(|endpoint| endpoint.starts_with("http://"));
     let mut builder = AmazonS3Builder::new()

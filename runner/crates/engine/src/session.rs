@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU64;
 use datafusion::catalog::{CatalogProviderList, SchemaProvider, TableFunction, TableProvider};
 use datafusion::common::TableReference;
 use datafusion::common::config::Dialect;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
@@ -315,7 +316,7 @@ impl Session {
         let task = Arc::new(TaskContext::from(&state).with_runtime(runtime));
         let reads = Reads { plan: Some(Arc::clone(&physical)), bytes };
         let stream = execute_stream(physical, task).map_err(|e| failures::failure(&e, Stage::Execute, self.limits))?;
-        Running::new(stream, reads, self.limits)
+        Running::new(stream, reads, tables(&plan), self.limits)
     }
 
     /// Each statement has a pool, a share of the spill folder and a count of its own.
@@ -341,6 +342,18 @@ impl Planned {
     pub(crate) fn read(plan: LogicalPlan) -> Planned {
         Planned { kind: Kind::Read, entry: None, work: Work::Query(Box::new(plan)) }
     }
+}
+
+/// The tables that a plan reads.
+fn tables(plan: &LogicalPlan) -> Vec<String> {
+    let mut names = std::collections::BTreeSet::new();
+    let _ = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            names.insert(scan.table_name.table().to_owned());
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    names.into_iter().collect()
 }
 
 fn language(lang: &str) -> Result<(), Failure> {

@@ -90,6 +90,19 @@ impl Tables {
     }
 
     async fn open(&self, found: &Found) -> Result<Arc<dyn TableProvider>> {
+        if found.folder
+            && let Some(path) = files::astray(&found.path, &self.roots)
+        {
+            return Err(failures::carry(Failure::new(
+                Code::Refused,
+                Stage::Plan,
+                format!(
+                    "the folder `{}` holds `{}`, which leads out of what may be read or is no file; take it out",
+                    found.name,
+                    path.strip_prefix(&found.path).unwrap_or(&path).display()
+                ),
+            )));
+        }
         let about = std::fs::metadata(&found.path)?;
         let stamp = (found.path.clone(), about.modified()?, about.len());
         if !found.folder
@@ -99,13 +112,31 @@ impl Tables {
         }
         let url = if found.folder { Url::from_directory_path(&found.path) } else { Url::from_file_path(&found.path) };
         let url = url.map_err(|()| DataFusionError::Execution("a path that is no URL".into()))?;
+        if let Some(column) = files::twice(found) {
+            let name = &found.name;
+            let text = format!(
+                "the first line of the file of `{name}` has the column `{column}` twice; give one of them another name"
+            );
+            return Err(failures::carry(Failure::new(Code::Execution, Stage::Plan, text)));
+        }
         let array = found.format == Format::Json && files::is_array(&found.path);
-        let table = listing(&self.reader, url, found, array).await?;
+        let table = listing(&self.reader, url, found, array).await.map_err(|e| unreadable(&e, found))?;
         let mut inferred = self.inferred.lock().unwrap_or_else(PoisonError::into_inner);
         inferred.retain(|(path, _, _), _| *path != found.path);
         inferred.insert(stamp, Arc::clone(&table));
         Ok(table)
     }
+}
+
+/// An error that names the file.
+fn unreadable(error: &DataFusionError, found: &Found) -> DataFusionError {
+    let limits = failures::Limits { memory_pool: 0, spill: 0 };
+    let failure = failures::failure(error, Stage::Plan, limits);
+    if !matches!(failure.code, Code::Execution | Code::Analysis | Code::Internal) {
+        return failures::carry(failure);
+    }
+    let file = found.path.file_name().map_or_else(|| found.name.clone(), |n| n.to_string_lossy().into_owned());
+    failures::carry(Failure::new(Code::Execution, Stage::Plan, failures::damaged(&file, &failure.message)))
 }
 
 async fn listing(state: &SessionState, url: Url, found: &Found, array: bool) -> Result<Arc<dyn TableProvider>> {
