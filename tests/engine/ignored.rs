@@ -22,6 +22,7 @@ async fn clauses_that_would_be_ignored_are_refused_by_name() {
         ("SELECT upper(b) FILTER (WHERE a = 1) FROM t", "FILTER here"),
         ("SELECT upper(b) OVER () FROM t", "OVER here"),
         ("SELECT upper(DISTINCT b) FROM t", "DISTINCT here"),
+        ("SELECT split(b, '[0-9]') FROM t", "split by a regular expression or with a limit"),
         ("SELECT try_sum(DISTINCT a) FROM t", "DISTINCT in try_sum"),
         ("SELECT * FROM t WHERE a IN (SELECT a FROM t FOR UPDATE)", "FOR UPDATE or FOR SHARE"),
         ("WITH q AS (SELECT * FROM t TABLESAMPLE (1 ROWS)) SELECT * FROM q", "TABLESAMPLE"),

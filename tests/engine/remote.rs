@@ -85,7 +85,8 @@ fn redirect(to: String) -> String {
             let mut stream = stream.unwrap();
             let lines = BufReader::new(stream.try_clone().unwrap()).lines();
             let _ = lines.map_while(Result::ok).take_while(|l| !l.is_empty()).count();
-            let head = format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            let head =
+                format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
             stream.write_all(head.as_bytes()).unwrap();
         }
     });

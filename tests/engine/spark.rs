@@ -140,5 +140,5 @@ async fn everyday_functions_are_there() {
         bench.ok("SELECT count(DISTINCT a, b) FROM (VALUES (1, 'x'), (1, 'x'), (1, 'y'), (2, NULL)) AS t(a, b)").await,
         "count(DISTINCT a, b): Int64\n2\n"
     );
-    assert_eq!(bench.ok("SELECT explode(array(1, 2)) AS x").await, "x: Int64\n1\n2\n");
+    assert_eq!(bench.ok("SELECT explode(array(1, 2))").await, "col: Int64\n1\n2\n");
 }

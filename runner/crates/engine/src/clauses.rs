@@ -220,6 +220,12 @@ impl Clauses<'_> {
         if let Some(WindowType::WindowSpec(window)) = over {
             unless(window.window_name.is_none(), "a window made of another", "write all of it behind OVER")?;
         }
+        // A plain text is split by another function.
+        unless(
+            name != "split",
+            "split by a regular expression or with a limit",
+            "write a plain text, as in split(s, ',')",
+        )?;
         unless(!(distinct && name == "try_sum"), "DISTINCT in try_sum", "write sum(DISTINCT …)")?;
         if !(self.scalar)(&name) {
             return ControlFlow::Continue(());

@@ -10,9 +10,9 @@
 //! let engine = Workers::new(settings); // starts nothing; `engine.warm().await` starts a worker ahead of the first statement
 //! ```
 //!
-//! Read in this order: [`settings`]; [`session`], what happens to a statement (`dialect`, `command`, `allow`, `clauses`,
-//! `define`, `names`, `spark`); `tables` and `reach`, what may be read; [`worker`] and [`workers`], the two ends of the socket, with
-//! `process` and `wire` between them.
+//! Read in this order: [`settings`]; [`session`], what happens to a statement (`dialect`, `command`, `allow`, `define`,
+//! `names`, `spark`, `clauses`); `tables` and `reach`, what may be read; [`worker`] and [`workers`], the two ends of the
+//! socket, with `process` and `wire` between them.
 
 mod allow;
 mod balance;

@@ -257,6 +257,10 @@ fn write_expr(out: &mut Short, expr: &Expr, depth: usize) -> std::fmt::Result {
             }
             out.write_str("END")
         }
+        // One argument, one row an element: Spark names the column so.
+        Expr::Function(f) if depth == 1 && ["explode", "explode_outer"].contains(&f.name.to_string().as_str()) => {
+            out.write_str("col")
+        }
         Expr::Function(f) if f.over.is_none() && f.filter.is_none() && f.within_group.is_empty() => {
             write!(out, "{}(", f.name.to_string().to_lowercase())?;
             if let FunctionArguments::List(args) = &f.args {

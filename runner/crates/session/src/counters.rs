@@ -70,7 +70,11 @@ impl Counters {
         r.register("statements_succeeded", "Statements decided as success", self.statements_succeeded.clone());
         r.register("statements_failed", "Statements decided as failed or timeout", self.statements_failed.clone());
         r.register("statements_cancelled", "Statements cancelled while running", self.statements_cancelled.clone());
-        r.register("statements_unreadable", "Statement documents that could not be read", self.statements_unreadable.clone());
+        r.register(
+            "statements_unreadable",
+            "Statement documents that could not be read",
+            self.statements_unreadable.clone(),
+        );
         r.register("sessions_active", "Sessions served now", self.sessions_active.clone());
         r.register("sessions_dead", "Sessions ended as dead", self.sessions_dead.clone());
         r.register("sessions_failed", "Sessions ended as fail", self.sessions_failed.clone());

@@ -8,8 +8,8 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use async_trait::async_trait;
 use firesteel_model::{
-    Attempt, Failure, Kind, Millis, QueryId, RunnerId, Session, SessionChange, SessionId, Statement, StatementId,
-    StatementState, Stored, Version, Expect,
+    Attempt, Expect, Failure, Kind, Millis, QueryId, RunnerId, Session, SessionChange, SessionId, Statement,
+    StatementId, StatementState, Stored, Version,
 };
 use futures::stream::BoxStream;
 use tokio::sync::watch;
@@ -165,7 +165,12 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Makes a session. `Conflict`: it exists.
     async fn create_session(&self, session: &Session) -> Result<Version, StoreError>;
     /// Changes a session that is still at `expect`. The change carries the store's time.
-    async fn write_session(&self, id: &SessionId, expect: Version, change: &SessionChange) -> Result<Version, StoreError>;
+    async fn write_session(
+        &self,
+        id: &SessionId,
+        expect: Version,
+        change: &SessionChange,
+    ) -> Result<Version, StoreError>;
 
     /// One search for the waiting and running statements of a session, oldest first, at most `limit`. May lag behind writes.
     async fn open_statements(&self, session: &SessionId, limit: usize) -> Result<Open, StoreError>;
@@ -176,9 +181,18 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Reads a session, a statement and its companion in one request.
     async fn watch(&self, session: &SessionId, statement: &StatementId) -> Result<Watched, StoreError>;
     /// Makes a statement. `Conflict`: it exists. With a companion that says more than the default, both or neither are visible to the loop.
-    async fn create_statement(&self, statement: &Statement, companion: Option<&Companion>) -> Result<Version, StoreError>;
+    async fn create_statement(
+        &self,
+        statement: &Statement,
+        companion: Option<&Companion>,
+    ) -> Result<Version, StoreError>;
     /// Moves a statement that is still at `expect` to `state`. `Claim` writes the job too. Never a no-op.
-    async fn write_statement(&self, id: &StatementId, expect: Version, state: &StatementState) -> Result<Version, StoreError>;
+    async fn write_statement(
+        &self,
+        id: &StatementId,
+        expect: Version,
+        state: &StatementState,
+    ) -> Result<Version, StoreError>;
 
     /// Makes the marker of a statement that writes. `Conflict`: it was begun before.
     async fn create_marker(&self, statement: &StatementId, marker: &Marker) -> Result<(), StoreError>;
@@ -187,7 +201,12 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Reads a companion.
     async fn companion(&self, statement: &StatementId) -> Result<Option<Stored<Companion>>, StoreError>;
     /// Makes or replaces a companion.
-    async fn write_companion(&self, statement: &StatementId, expect: Expect, companion: &Companion) -> Result<Version, StoreError>;
+    async fn write_companion(
+        &self,
+        statement: &StatementId,
+        expect: Expect,
+        companion: &Companion,
+    ) -> Result<Version, StoreError>;
 
     /// Lists sessions, last renewed first.
     async fn sessions(&self, filter: &Filter) -> Result<Vec<Stored<Session>>, StoreError>;
@@ -272,7 +291,13 @@ pub trait ResultStore: Send + Sync + 'static {
     async fn stage_pages(&self, outcome: &Outcome<'_>, first: u32, pages: &[Page]) -> Result<(), StoreError>;
     /// Stages the result document (`rows` and no query id yet), the guard of the query id and the candidate, in one request where the
     /// companion is new. Every part is acknowledged, or it is an error. Staging the same again changes nothing.
-    async fn stage(&self, outcome: &Outcome<'_>, columns: &[Column], rows: &[String], totals: Totals) -> Result<(), StageError>;
+    async fn stage(
+        &self,
+        outcome: &Outcome<'_>,
+        columns: &[Column],
+        rows: &[String],
+        totals: Totals,
+    ) -> Result<(), StageError>;
     /// Makes a staged and decided result readable, and waits until a search finds it. Publishing again changes nothing.
     async fn publish(&self, outcome: &Outcome<'_>) -> Result<(), StoreError>;
     /// Makes the result document of a failed statement, from the statement, under an id that depends on nothing else. Again: changes nothing.

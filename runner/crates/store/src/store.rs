@@ -141,7 +141,8 @@ impl<D: Documents> Store<D> {
         for hit in found {
             if hit.source["type"] == "session" {
                 // One that is unreadable is told by whoever reads it by its id.
-                open.session = wire::session::read(id, &hit.source).ok().map(|value| Stored { version: hit.version, value });
+                open.session =
+                    wire::session::read(id, &hit.source).ok().map(|value| Stored { version: hit.version, value });
                 continue;
             }
             match self.read_statement(&hit) {

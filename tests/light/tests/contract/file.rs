@@ -127,7 +127,10 @@ fn a_file_that_is_none_of_ours_is_left_alone() {
     std::fs::write(&text, "no database at all, but a text long enough to be looked at\n".repeat(20)).unwrap();
     let before = std::fs::read(&text).unwrap();
     let error = Sqlite::open(&text, &options()).unwrap_err();
-    assert!(matches!(&error, StoreError::Refused(told) if told.contains("notes.txt` is not a Firesteel store (SQLite) file")), "{error:?}");
+    assert!(
+        matches!(&error, StoreError::Refused(told) if told.contains("notes.txt` is not a Firesteel store (SQLite) file")),
+        "{error:?}"
+    );
     assert_eq!(std::fs::read(&text).unwrap(), before);
 
     let newer = folder.path().join("newer.db");

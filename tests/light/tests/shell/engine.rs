@@ -115,7 +115,8 @@ impl Plan for Planned {
         };
         let wait = if self.word(0) == "wait" { number(1) } else { 0 };
         let rows = stream::iter(batches.into_iter().map(Ok));
-        let batches = stream::once(tokio::time::sleep(Duration::from_millis(wait))).map(move |()| rows.clone()).flatten().boxed();
+        let batches =
+            stream::once(tokio::time::sleep(Duration::from_millis(wait))).map(move |()| rows.clone()).flatten().boxed();
         Ok(Output { schema, batches, progress: watch::channel(Progress { rows: 7, bytes: 70, elapsed_millis: 0 }).1 })
     }
 }

@@ -117,7 +117,9 @@ fn whatever_the_seed_each_statement_ends_once_with_what_belongs_to_it() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         match runtime.block_on(play(seed)) {
             Ok(counts) => counts.into_iter().for_each(|(state, n)| *ends.entry(state).or_default() += n),
-            Err(wrong) => panic!("{wrong}; again: FIRESTEEL_SEED={seed} cargo test -p firesteel-tests-light --test shell seeds"),
+            Err(wrong) => {
+                panic!("{wrong}; again: FIRESTEEL_SEED={seed} cargo test -p firesteel-tests-light --test shell seeds")
+            }
         }
     }
     if seeds.len() > 1 {

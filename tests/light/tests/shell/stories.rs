@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use futures::FutureExt;
 use firesteel_model::StatementState;
 use firesteel_model::policy::{OnStop, Policy};
 use firesteel_session::ports::{LargeResults, ResultStore, SessionStore};
 use firesteel_session::result::Limits;
+use futures::FutureExt;
 
 use crate::engine::Words;
 use crate::faulty::Fault;
@@ -33,8 +33,14 @@ async fn statements_are_answered_in_order_and_a_session_left_alone_ends() {
     world.submit("c", "bad").await;
     assert_eq!(world.end("a").await, StatementState::Success);
     assert_eq!(world.rows("a").await, [r#"{"n":0}"#, r#"{"n":1}"#, r#"{"n":2}"#]);
-    assert_eq!(error(&world.end("b").await), r#"{"message":"as asked","code":"EXECUTION","stage":"execute","retryable":false}"#);
-    assert_eq!(error(&world.end("c").await), r#"{"message":"not a word","code":"SYNTAX","stage":"plan","retryable":false}"#);
+    assert_eq!(
+        error(&world.end("b").await),
+        r#"{"message":"as asked","code":"EXECUTION","stage":"execute","retryable":false}"#
+    );
+    assert_eq!(
+        error(&world.end("c").await),
+        r#"{"message":"not a word","code":"SYNTAX","stage":"plan","retryable":false}"#
+    );
     pause(10).await;
     let failed = world.result("b").await.expect("a failure has a result document");
     assert_eq!((failed.status.as_str(), failed.columns.len(), failed.rows.len()), ("FAILED", 0, 0));
@@ -46,7 +52,12 @@ async fn statements_are_answered_in_order_and_a_session_left_alone_ends() {
 #[tokio::test(start_paused = true)]
 async fn a_read_costs_four_requests_after_the_search() {
     let (world, words) = (World::new(), Words::default());
-    let runner = world.run("r1", &Policy { heartbeat: 100_000, first_heartbeat: 100_000, lease: 300_000, ..quick() }, words, no_faults());
+    let runner = world.run(
+        "r1",
+        &Policy { heartbeat: 100_000, first_heartbeat: 100_000, lease: 300_000, ..quick() },
+        words,
+        no_faults(),
+    );
     pause(20).await;
     runner.store.requests();
     world.submit("a", "rows 3").await;
@@ -80,7 +91,10 @@ async fn a_statement_over_its_time_fails_with_timeout_or_ends_in_the_peers_state
         let state = world.end("a").await;
         assert_eq!((state.name(), error(&state)), (if timeout_state { "timeout" } else { "failed" }, "timeout"));
         pause(10).await;
-        assert_eq!(world.result("a").await.expect("published").status, if timeout_state { "TIMEOUT" } else { "FAILED" });
+        assert_eq!(
+            world.result("a").await.expect("published").status,
+            if timeout_state { "TIMEOUT" } else { "FAILED" }
+        );
     }
 }
 
@@ -192,7 +206,12 @@ async fn a_second_runner_leaves_and_a_standby_waits() {
 #[tokio::test(start_paused = true)]
 async fn a_handover_gives_the_running_read_to_a_standby_at_once() {
     let (world, words) = (World::new(), Words::default());
-    let first = world.run("r1", &Policy { on_stop: OnStop::Handover, lease: 60_000, heartbeat: 20_000, ..quick() }, words.clone(), no_faults());
+    let first = world.run(
+        "r1",
+        &Policy { on_stop: OnStop::Handover, lease: 60_000, heartbeat: 20_000, ..quick() },
+        words.clone(),
+        no_faults(),
+    );
     pause(20).await;
     let _standby = world.run("r2", &Policy { standby: true, ..quick() }, words.clone(), no_faults());
     world.submit("a", "wait 400").await;
@@ -257,7 +276,8 @@ async fn a_store_that_stays_away_ends_the_runner_with_an_error() {
 async fn a_result_of_any_size_is_whole_or_refused_by_name() {
     let small = Limits { document_bytes: 2_000, page_bytes: 1_000, ..Limits::default() };
     let (world, words) = (World::new(), Words::default());
-    let _runner = world.run_with("r1", &quick(), words, no_faults(), Limits { large_results: LargeResults::Pages, ..small });
+    let _runner =
+        world.run_with("r1", &quick(), words, no_faults(), Limits { large_results: LargeResults::Pages, ..small });
     pause(20).await;
     world.submit("a", "rows 2500").await;
     let mut rows = world.rows("a").await;
@@ -305,7 +325,10 @@ async fn what_was_taken_is_what_ended_claimed_or_not_and_a_failure_tells_how_lon
     assert_eq!(error(&world.end("c").await), "wait timeout");
     pause(10).await;
     let counted = &runner.counters;
-    assert_eq!((counted.statements.get(), counted.statements_succeeded.get(), counted.statements_failed.get()), (3, 1, 2));
+    assert_eq!(
+        (counted.statements.get(), counted.statements_succeeded.get(), counted.statements_failed.get()),
+        (3, 1, 2)
+    );
     assert_eq!(world.result("b").await.expect("published").run_millis, 3_000, "from its claim to its timeout");
     assert_eq!(world.result("c").await.expect("published").run_millis, 0, "it never ran");
 }

@@ -105,7 +105,14 @@ impl World {
         self.run_with(name, policy, engine, faults, Limits::default())
     }
 
-    pub fn run_with(&self, name: &str, policy: &Policy, engine: impl Engine + Clone, faults: Plan, limits: Limits) -> Running {
+    pub fn run_with(
+        &self,
+        name: &str,
+        policy: &Policy,
+        engine: impl Engine + Clone,
+        faults: Plan,
+        limits: Limits,
+    ) -> Running {
         let me = Identity {
             runner: RunnerId::new(name).unwrap(),
             job: None,
@@ -121,7 +128,15 @@ impl World {
         let (stop, stopped) = mpsc::unbounded_channel();
         let clock: Arc<dyn Clock> = Arc::new(self.clock);
         let counters = Counters::default();
-        let job = Job { me, policy: policy.clone(), limits, store: store.clone(), engine: Arc::new(engine), clock: clock.clone(), counters: counters.clone() };
+        let job = Job {
+            me,
+            policy: policy.clone(),
+            limits,
+            store: store.clone(),
+            engine: Arc::new(engine),
+            clock: clock.clone(),
+            counters: counters.clone(),
+        };
         let counted = counters.clone();
         let patience = Duration::from_millis(policy.heartbeat / 2);
         let heart = tokio::spawn(heart::beat(session_id(), shared.clone(), store, clock, counters, patience));

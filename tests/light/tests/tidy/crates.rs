@@ -72,7 +72,18 @@ fn what_is_large_or_meets_at_a_seam_is_there_once() {
 #[test]
 fn the_tests_add_no_feature_to_what_the_program_uses() {
     let tree = |edges: &str| -> BTreeMap<String, String> {
-        let lines = cargo(&["tree", "--workspace", "--exclude", "firesteel-tests-light", "-e", edges, "-f", "{p}|{f}", "--prefix", "none"]);
+        let lines = cargo(&[
+            "tree",
+            "--workspace",
+            "--exclude",
+            "firesteel-tests-light",
+            "-e",
+            edges,
+            "-f",
+            "{p}|{f}",
+            "--prefix",
+            "none",
+        ]);
         let package = |l: &str| l.trim_end_matches(" (*)").split_once('|').map(|(p, f)| (p.to_owned(), f.to_owned()));
         lines.lines().filter_map(package).collect()
     };

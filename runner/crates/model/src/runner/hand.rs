@@ -161,7 +161,9 @@ impl Runner {
                 Stage::Accept,
                 "the statement has no queryId of at most 512 bytes, so nobody could ask for its result; submit it again with one",
             )),
-            _ if !batch && now.since(hand.waited_from) >= wait_timeout => Step::Deciding(Verdict::Failed(Fault::WaitTimeout)),
+            _ if !batch && now.since(hand.waited_from) >= wait_timeout => {
+                Step::Deciding(Verdict::Failed(Fault::WaitTimeout))
+            }
             _ => Step::Claiming,
         };
         self.enter(step, now, out);
@@ -230,7 +232,12 @@ impl Runner {
                     Verdict::Release
                 } else {
                     Verdict::Failed(Fault::Failure(
-                        Failure::new(Code::Stopped, Stage::Execute, "the runner was told to stop before the statement had ended; submit it again").retryable(),
+                        Failure::new(
+                            Code::Stopped,
+                            Stage::Execute,
+                            "the runner was told to stop before the statement had ended; submit it again",
+                        )
+                        .retryable(),
                     ))
                 };
                 return self.decide(verdict, now, out);
@@ -251,7 +258,9 @@ impl Runner {
         let Some(step) = self.hand().map(|hand| hand.step.clone()) else { return };
         match (step, input) {
             (Step::Claiming, Input::Written(answer)) => self.claimed(answer, now, out),
-            (Step::AskingSession, Input::Session(answer)) => self.session_asked(answer, Step::Reading(After::Claim), now, out),
+            (Step::AskingSession, Input::Session(answer)) => {
+                self.session_asked(answer, Step::Reading(After::Claim), now, out)
+            }
             (Step::Proving, Input::Session(answer)) => self.session_asked(answer, Step::Proving, now, out),
             (Step::Reading(after), Input::Statement(answer)) => match (answer, after) {
                 (Ok(read), After::Claim) => self.read_to_claim(read, now, out),
@@ -298,7 +307,9 @@ impl Runner {
                 Err(_) => self.again(now),
             },
             (Step::Confirming, Input::Statement(answer)) => match answer {
-                Ok(Some(read)) if self.hand().is_some_and(|hand| hand.version == read.version) => self.enter(Step::Running, now, out),
+                Ok(Some(read)) if self.hand().is_some_and(|hand| hand.version == read.version) => {
+                    self.enter(Step::Running, now, out)
+                }
                 Ok(read) => self.overruled(read.map_or("deleted", |s| s.value.state.name()), now, out),
                 Err(_) => self.again(now),
             },
@@ -308,7 +319,9 @@ impl Runner {
             },
             (Step::Staging, Input::Staged(answer)) => self.staged(answer, now, out),
             (Step::Deciding(verdict), Input::Written(answer)) => self.decided(answer, verdict, now, out),
-            (Step::Publishing(_) | Step::Discarding, Input::Published(answer) | Input::Discarded(answer)) => self.finished(answer, now, out),
+            (Step::Publishing(_) | Step::Discarding, Input::Published(answer) | Input::Discarded(answer)) => {
+                self.finished(answer, now, out)
+            }
             (_, Input::Watched(answer)) => self.watched(answer, now, out),
             _ => {}
         }
@@ -344,7 +357,13 @@ impl Runner {
     }
 
     /// The session was read to learn whether it is still ours; if not, the lease says so and all is abandoned.
-    fn session_asked(&mut self, answer: Result<Option<Stored<Session>>, Trouble>, then: Step, now: Millis, out: &mut Vec<Action>) {
+    fn session_asked(
+        &mut self,
+        answer: Result<Option<Stored<Session>>, Trouble>,
+        then: Step,
+        now: Millis,
+        out: &mut Vec<Action>,
+    ) {
         match answer {
             Ok(session) => {
                 if let Some(lease) = &mut self.lease {

@@ -27,8 +27,8 @@ pub use actions::{
     Action, Beside, Exit, Fault, Identity, Input, Note, RunTrouble, Sight, StageTrouble, Trouble, Verdict, Watched,
 };
 use hand::Hand;
-use sweep::Sweep;
 use own::Watch;
+use sweep::Sweep;
 
 /// Where the runner stands with its session.
 #[derive(Debug)]

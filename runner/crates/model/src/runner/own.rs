@@ -59,7 +59,11 @@ impl Watch {
         let owner = session.owner.as_ref().map(|o| o.runner.clone());
         match watch {
             Some(w) if w.owner == owner && w.last_update == session.last_update => {
-                if now.since(w.since) >= lease { Sight::Silent } else { Sight::Quiet }
+                if now.since(w.since) >= lease {
+                    Sight::Silent
+                } else {
+                    Sight::Quiet
+                }
             }
             _ => {
                 let first = watch.is_none();
@@ -80,7 +84,12 @@ impl Runner {
         self.phase = Phase::Pausing { since, until: now.plus(wait) };
     }
 
-    pub(super) fn session_read(&mut self, answer: Result<Option<Stored<Session>>, Trouble>, now: Millis, out: &mut Vec<Action>) {
+    pub(super) fn session_read(
+        &mut self,
+        answer: Result<Option<Stored<Session>>, Trouble>,
+        now: Millis,
+        out: &mut Vec<Action>,
+    ) {
         match self.phase {
             Phase::Reading { since } => self.judge_session(answer, since, now, out),
             Phase::Ending { .. } => self.read_while_ending(answer, now, out),
@@ -89,7 +98,13 @@ impl Runner {
         }
     }
 
-    fn judge_session(&mut self, answer: Result<Option<Stored<Session>>, Trouble>, since: Millis, now: Millis, out: &mut Vec<Action>) {
+    fn judge_session(
+        &mut self,
+        answer: Result<Option<Stored<Session>>, Trouble>,
+        since: Millis,
+        now: Millis,
+        out: &mut Vec<Action>,
+    ) {
         let session = match answer {
             Ok(Some(session)) => session,
             Ok(None) if self.me.job.is_none() => return self.create(since, out),
@@ -176,7 +191,8 @@ impl Runner {
         let Phase::Taking { since } = self.phase else { return };
         match answer {
             Ok(version) => {
-                self.lease = Some(Lease::taken(self.me.runner.clone(), self.me.job.clone(), &self.policy, sent, version));
+                self.lease =
+                    Some(Lease::taken(self.me.runner.clone(), self.me.job.clone(), &self.policy, sent, version));
                 self.watch = None;
                 self.phase = Phase::Serving(Serving::begin(now));
                 out.push(Action::Note(Note::Serving));
@@ -184,12 +200,19 @@ impl Runner {
             }
             // Whoever was first, or whether it was done: the read tells, since the runner's id is its own.
             Err(Trouble::Conflict | Trouble::Unknown) => self.read_session(since, now, out),
-            Err(Trouble::Unavailable) if now.since(since) < self.policy.unreachable => self.pause(since, now, self.policy.watch),
+            Err(Trouble::Unavailable) if now.since(since) < self.policy.unreachable => {
+                self.pause(since, now, self.policy.watch)
+            }
             Err(_) => self.exit(Exit { code: 1, why: "the session could not be taken" }, out),
         }
     }
 
-    fn read_while_ending(&mut self, answer: Result<Option<Stored<Session>>, Trouble>, now: Millis, out: &mut Vec<Action>) {
+    fn read_while_ending(
+        &mut self,
+        answer: Result<Option<Stored<Session>>, Trouble>,
+        now: Millis,
+        out: &mut Vec<Action>,
+    ) {
         let (Phase::Ending { change, retry, exit }, Some(lease)) = (&mut self.phase, &mut self.lease) else { return };
         match answer {
             Ok(session) => {

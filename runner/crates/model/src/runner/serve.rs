@@ -82,7 +82,11 @@ impl Runner {
             match hits.first().map(|hit| &hit.value.state) {
                 Some(state) if state.is_terminal() => {
                     let code = u8::from(*state != StatementState::Success);
-                    return self.end_session(SessionChange::End, Exit { code, why: "the batch statement has ended" }, out);
+                    return self.end_session(
+                        SessionChange::End,
+                        Exit { code, why: "the batch statement has ended" },
+                        out,
+                    );
                 }
                 Some(_) => {}
                 None => return self.fail_session("the batch statement's document is gone".into(), out),
@@ -99,7 +103,11 @@ impl Runner {
         serving.found_at = now;
         serving.next_poll = now.plus(interval(&self.policy, now.since(serving.last_work)));
         if closing && empty {
-            return self.end_session(SessionChange::End, Exit { code: 0, why: "no statement for the inactivity limit" }, out);
+            return self.end_session(
+                SessionChange::End,
+                Exit { code: 0, why: "no statement for the inactivity limit" },
+                out,
+            );
         }
         self.serve(now, out);
     }

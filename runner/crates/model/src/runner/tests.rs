@@ -148,7 +148,9 @@ impl World {
             Action::CreateSession(_) | Action::Own(..) => Input::Owned(self.now, Ok(version())),
             Action::Prove(_) => Input::Proved(self.now, Ok(version())),
             Action::EndSession(..) => Input::SessionEnded(Ok(version())),
-            Action::Poll | Action::PollEvery => Input::Open(Ok(Sight { statements: self.hits.pop_front().unwrap_or_default(), session: None })),
+            Action::Poll | Action::PollEvery => {
+                Input::Open(Ok(Sight { statements: self.hits.pop_front().unwrap_or_default(), session: None }))
+            }
             Action::ReadStatement(_) => Input::Statement(Ok(None)),
             Action::Write(..) | Action::Decide(..) => Input::Written(Ok(version())),
             Action::Examine(_) => Input::Examined(Ok(Beside::default())),
@@ -159,7 +161,12 @@ impl World {
             Action::Stage(..) => Input::Staged(Ok(())),
             Action::Publish(..) | Action::PublishFailure(..) => Input::Published(Ok(())),
             Action::Discard(..) => Input::Discarded(Ok(())),
-            Action::Look(_) | Action::Drop | Action::KeepDefine | Action::VoidDefine | Action::Note(_) | Action::Exit(_) => return None,
+            Action::Look(_)
+            | Action::Drop
+            | Action::KeepDefine
+            | Action::VoidDefine
+            | Action::Note(_)
+            | Action::Exit(_) => return None,
         })
     }
 }
@@ -198,7 +205,9 @@ fn shown(action: &Action) -> String {
     let name = name(action);
     match action {
         Action::Write(s, v, _) => format!("{name}:{}@{}", s.id, v.seq_no),
-        Action::Run(s, a) | Action::Stage(s, a) | Action::Publish(s, a) | Action::Discard(s, a) => format!("{name}:{}#{a}", s.id),
+        Action::Run(s, a) | Action::Stage(s, a) | Action::Publish(s, a) | Action::Discard(s, a) => {
+            format!("{name}:{}#{a}", s.id)
+        }
         Action::Decide(s, v, verdict) => {
             let verdict = match verdict {
                 Verdict::Success => "success".to_owned(),
@@ -212,12 +221,15 @@ fn shown(action: &Action) -> String {
         }
         Action::ReadStatement(id) => format!("{name}:{id}"),
         Action::Count(_, n, _) => format!("{name}={n}"),
-        Action::EndSession(_, change) => format!("{name}={}", match change {
-            SessionChange::End => "dead",
-            SessionChange::Fail { .. } => "fail",
-            SessionChange::GiveUp => "given-up",
-            _ => "?",
-        }),
+        Action::EndSession(_, change) => format!(
+            "{name}={}",
+            match change {
+                SessionChange::End => "dead",
+                SessionChange::Fail { .. } => "fail",
+                SessionChange::GiveUp => "given-up",
+                _ => "?",
+            }
+        ),
         Action::Exit(exit) => format!("{name}={}", exit.code),
         _ => name.to_owned(),
     }
@@ -269,7 +281,9 @@ fn a_define_is_kept_when_it_is_decided_and_voided_when_it_is_overruled() {
     let mut world = World::serving(vec![waiting("a", 5)]);
     world.kind = Kind::Define;
     let cancelled = Stored { version: at(140), value: statement("a", StatementState::Cancelled) };
-    let world = world.tell("decide", Input::Written(Err(Trouble::Conflict))).tell("read", Input::Statement(Ok(Some(cancelled))));
+    let world = world
+        .tell("decide", Input::Written(Err(Trouble::Conflict)))
+        .tell("read", Input::Statement(Ok(Some(cancelled))));
     check(
         world,
         "read-session create-session poll claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 decide:a@102=success read:a drop void discard:a#1.102.1 poll",
@@ -336,7 +350,9 @@ fn a_decision_whose_answer_was_lost_counts_by_the_candidate_and_nothing_else() {
             .tell("examine", Input::Examined(Ok(beside)));
         check(
             world,
-            &format!("read-session create-session poll claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 decide:a@102=success read:a examine {end} poll"),
+            &format!(
+                "read-session create-session poll claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 decide:a@102=success read:a examine {end} poll"
+            ),
         );
     }
 }
@@ -354,7 +370,10 @@ fn a_decision_that_was_not_applied_is_sent_again() {
 
 #[test]
 fn a_cancelled_statement_is_stopped_at_the_next_look_and_leaves_nothing() {
-    let mut world = check(World::serving(vec![waiting("a", 5)]).hold("run"), "read-session create-session poll claim:a@5 plan run:a#1.102.1");
+    let mut world = check(
+        World::serving(vec![waiting("a", 5)]).hold("run"),
+        "read-session create-session poll claim:a@5 plan run:a#1.102.1",
+    );
     assert_eq!(world.later(200, Input::Tick), "look");
     let cancelled = Stored { version: at(140), value: statement("a", StatementState::Cancelled) };
     let seen = Watched { statement: Some(cancelled), session: Some(owned_by("me", 0)), timeout: None };
@@ -363,7 +382,10 @@ fn a_cancelled_statement_is_stopped_at_the_next_look_and_leaves_nothing() {
 
 #[test]
 fn a_look_that_shows_another_owner_abandons_everything() {
-    let mut world = check(World::serving(vec![waiting("a", 5)]).hold("run"), "read-session create-session poll claim:a@5 plan run:a#1.102.1");
+    let mut world = check(
+        World::serving(vec![waiting("a", 5)]).hold("run"),
+        "read-session create-session poll claim:a@5 plan run:a#1.102.1",
+    );
     assert_eq!(world.later(200, Input::Tick), "look");
     let seen = Watched { statement: Some(running("a", 150)), session: Some(owned_by("other", 0)), timeout: None };
     assert_eq!(world.give(Input::Watched(Ok(seen))), "drop exit=0");
@@ -380,7 +402,10 @@ fn a_statement_that_runs_too_long_is_stopped_and_fails_with_timeout() {
 
 #[test]
 fn a_statements_own_timeout_holds_if_it_is_shorter() {
-    let mut world = check(World::serving(vec![waiting("a", 5)]).hold("run"), "read-session create-session poll claim:a@5 plan run:a#1.102.1");
+    let mut world = check(
+        World::serving(vec![waiting("a", 5)]).hold("run"),
+        "read-session create-session poll claim:a@5 plan run:a#1.102.1",
+    );
     assert_eq!(world.later(200, Input::Tick), "look");
     let seen = Watched { statement: Some(running("a", 102)), session: Some(owned_by("me", 0)), timeout: Some(1_000) };
     assert_eq!(world.give(Input::Watched(Ok(seen))), "");
@@ -397,7 +422,10 @@ fn a_statement_that_waited_too_long_is_failed_not_run() {
     world.held.clear();
     world.hits.push_back(vec![waiting("b", 6)]);
     let done = world.later(600, Input::Planned(Ok(Kind::Read)));
-    assert_eq!(done, "run:a#1.102.1 stage:a#1.102.1 decide:a@102=success publish:a#1.102.1 decide:b@6=wait-timeout publish-failure poll");
+    assert_eq!(
+        done,
+        "run:a#1.102.1 stage:a#1.102.1 decide:a@102=success publish:a#1.102.1 decide:b@6=wait-timeout publish-failure poll"
+    );
 }
 
 #[test]
@@ -429,25 +457,40 @@ fn a_write_whose_worker_died_is_interrupted() {
     let world = world
         .tell("read", Input::Statement(Ok(Some(running("a", 102)))))
         .tell("run", Input::Ran(Err(RunTrouble::Died { why: "signal 9".into() })));
-    check(world, "read-session create-session poll claim:a@5 plan mark prove read:a run:a#1.102.1 drop decide:a@102=INTERRUPTED publish-failure poll");
+    check(
+        world,
+        "read-session create-session poll claim:a@5 plan mark prove read:a run:a#1.102.1 drop decide:a@102=INTERRUPTED publish-failure poll",
+    );
 }
 
 #[test]
 fn what_cannot_be_staged_fails_the_statement_with_the_reason() {
     let refused = Failure::new(Code::ResultWrite, Stage::Result, "result write failed: x");
-    for (trouble, code) in [(StageTrouble::Refused(refused), "RESULT_WRITE_FAILED"), (StageTrouble::DuplicateQueryId, "DUPLICATE_QUERY_ID")] {
+    for (trouble, code) in [
+        (StageTrouble::Refused(refused), "RESULT_WRITE_FAILED"),
+        (StageTrouble::DuplicateQueryId, "DUPLICATE_QUERY_ID"),
+    ] {
         let world = World::serving(vec![waiting("a", 5)]).tell("stage", Input::Staged(Err(trouble)));
         check(
             world,
-            &format!("read-session create-session poll claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 drop decide:a@102={code} publish-failure poll"),
+            &format!(
+                "read-session create-session poll claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 drop decide:a@102={code} publish-failure poll"
+            ),
         );
     }
 }
 
 #[test]
 fn without_its_lease_a_runner_begins_and_decides_nothing_but_keeps_a_running_read() {
-    let mut world = check(World::serving(vec![waiting("a", 5)]).hold("run"), "read-session create-session poll claim:a@5 plan run:a#1.102.1");
-    assert_eq!(world.later(60_000, Input::Ran(Ok(()))), "stage:a#1.102.1", "staged, since nobody sees it, but not decided");
+    let mut world = check(
+        World::serving(vec![waiting("a", 5)]).hold("run"),
+        "read-session create-session poll claim:a@5 plan run:a#1.102.1",
+    );
+    assert_eq!(
+        world.later(60_000, Input::Ran(Ok(()))),
+        "stage:a#1.102.1",
+        "staged, since nobody sees it, but not decided"
+    );
     let sent = world.now;
     world.runner.lease().expect("owned").renewed(sent, at(200));
     assert_eq!(world.later(200, Input::Tick), "decide:a@102=success publish:a#1.102.1 poll");
@@ -470,15 +513,30 @@ fn an_idle_session_ends_after_a_complete_search_that_finds_nothing() {
 
 #[test]
 fn a_stop_lets_the_statement_finish_within_its_grace_time() {
-    let mut world = check(World::serving(vec![waiting("a", 5)]).hold("run"), "read-session create-session poll claim:a@5 plan run:a#1.102.1");
+    let mut world = check(
+        World::serving(vec![waiting("a", 5)]).hold("run"),
+        "read-session create-session poll claim:a@5 plan run:a#1.102.1",
+    );
     assert_eq!(world.give(Input::Stop), "");
-    assert_eq!(world.later(100, Input::Ran(Ok(()))), "stage:a#1.102.1 decide:a@102=success publish:a#1.102.1 end=dead poll-every exit=0");
+    assert_eq!(
+        world.later(100, Input::Ran(Ok(()))),
+        "stage:a#1.102.1 decide:a@102=success publish:a#1.102.1 end=dead poll-every exit=0"
+    );
 
-    let mut world = check(World::serving(vec![waiting("a", 5)]).hold("run"), "read-session create-session poll claim:a@5 plan run:a#1.102.1");
+    let mut world = check(
+        World::serving(vec![waiting("a", 5)]).hold("run"),
+        "read-session create-session poll claim:a@5 plan run:a#1.102.1",
+    );
     assert_eq!(world.give(Input::Stop), "");
-    assert_eq!(world.later(20_000, Input::Tick), "drop decide:a@102=RUNNER_STOPPED publish-failure end=dead poll-every exit=0");
+    assert_eq!(
+        world.later(20_000, Input::Tick),
+        "drop decide:a@102=RUNNER_STOPPED publish-failure end=dead poll-every exit=0"
+    );
 
-    let mut world = check(World::serving(vec![waiting("a", 5)]).hold("run"), "read-session create-session poll claim:a@5 plan run:a#1.102.1");
+    let mut world = check(
+        World::serving(vec![waiting("a", 5)]).hold("run"),
+        "read-session create-session poll claim:a@5 plan run:a#1.102.1",
+    );
     assert_eq!(world.give(Input::Stop), "");
     assert_eq!(world.give(Input::Stop), "drop exit=1", "the second stop is at once");
 }
@@ -538,14 +596,20 @@ fn a_launched_job_creates_nothing_and_waits_for_its_session_for_a_while() {
 
 #[test]
 fn a_batch_job_ends_with_its_statement_and_its_exit_code() {
-    for (state, code) in [(StatementState::Success, 0), (StatementState::Failed { error: "x".into() }, 1), (StatementState::Cancelled, 1)] {
+    for (state, code) in [
+        (StatementState::Success, 0),
+        (StatementState::Failed { error: "x".into() }, 1),
+        (StatementState::Cancelled, 1),
+    ] {
         let batch = Identity { batch: Some(StatementId::new("a").expect("short")), ..me() };
         let mut world = World::new(batch, Policy::default());
         world.hits.push_back(vec![waiting("a", 5)]);
         world.hits.push_back(vec![Stored { version: at(9), value: statement("a", state) }]);
         check(
             world,
-            &format!("read-session create-session poll claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 decide:a@102=success publish:a#1.102.1 poll end=dead exit={code}"),
+            &format!(
+                "read-session create-session poll claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 decide:a@102=success publish:a#1.102.1 poll end=dead exit={code}"
+            ),
         );
     }
 }
@@ -557,7 +621,9 @@ fn a_lost_answer_to_the_sessions_end_is_read_about() {
     let world = check(world, "read-session create-session poll");
     let mut dead = owned_by("me", 0);
     dead.value.state = SessionState::Dead;
-    let mut world = world.tell("end", Input::SessionEnded(Err(Trouble::Unknown))).tell("read-session", Input::Session(Ok(Some(dead))));
+    let mut world = world
+        .tell("end", Input::SessionEnded(Err(Trouble::Unknown)))
+        .tell("read-session", Input::Session(Ok(Some(dead))));
     assert_eq!(world.give(Input::Stop), "end=dead read-session exit=0");
     world.hits.clear();
 }
@@ -585,7 +651,10 @@ fn what_is_left_in_an_ended_session_may_be_recovered_for_a_while_and_is_then_fai
 
 #[test]
 fn a_session_that_another_ended_is_swept_by_its_runner() {
-    let mut world = check(World::serving(vec![waiting("a", 5)]).hold("run"), "read-session create-session poll claim:a@5 plan run:a#1.102.1");
+    let mut world = check(
+        World::serving(vec![waiting("a", 5)]).hold("run"),
+        "read-session create-session poll claim:a@5 plan run:a#1.102.1",
+    );
     assert_eq!(world.later(200, Input::Tick), "look");
     let mut dead = owned_by("me", 0);
     dead.value.state = SessionState::Dead;
@@ -598,7 +667,10 @@ fn a_session_that_another_ended_is_swept_by_its_runner() {
 
 #[test]
 fn polls_come_quickly_after_work_and_slowly_after_a_minute_without() {
-    let mut world = check(World::serving(vec![waiting("a", 5)]), "read-session create-session poll claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 decide:a@102=success publish:a#1.102.1 poll");
+    let mut world = check(
+        World::serving(vec![waiting("a", 5)]),
+        "read-session create-session poll claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 decide:a@102=success publish:a#1.102.1 poll",
+    );
     world.runner.policy.inactivity = u64::MAX;
     world.runner.lease().expect("owned").renewed(Millis(1_000_000), at(200));
     for (idle, interval) in [(0, 20), (5_000, 100), (60_000, 1_000)] {

@@ -15,7 +15,11 @@ pub(super) fn failed(code: Code, stage: Stage, message: impl Into<String>) -> Ve
 }
 
 fn interrupted() -> Verdict {
-    failed(Code::Interrupted, Stage::Execute, "interrupted: outcome unknown; the statement writes and its runner or worker was lost after it began, look at its target before you send it again")
+    failed(
+        Code::Interrupted,
+        Stage::Execute,
+        "interrupted: outcome unknown; the statement writes and its runner or worker was lost after it began, look at its target before you send it again",
+    )
 }
 
 impl Runner {
@@ -44,7 +48,13 @@ impl Runner {
         }
     }
 
-    pub(super) fn read_to_decide(&mut self, read: Option<Stored<Statement>>, verdict: Verdict, now: Millis, out: &mut Vec<Action>) {
+    pub(super) fn read_to_decide(
+        &mut self,
+        read: Option<Stored<Statement>>,
+        verdict: Verdict,
+        now: Millis,
+        out: &mut Vec<Action>,
+    ) {
         let Some(hand) = self.hand() else { return };
         let Some(read) = read else { return self.overruled("deleted", now, out) };
         if read.version == hand.version {
@@ -106,7 +116,11 @@ impl Runner {
                 if hand.marked && hand.begun {
                     self.decide(interrupted(), now, out);
                 } else if hand.n > 1 {
-                    self.decide(failed(Code::WorkerDied, Stage::Execute, format!("the statement's process died twice: {why}")), now, out);
+                    self.decide(
+                        failed(Code::WorkerDied, Stage::Execute, format!("the statement's process died twice: {why}")),
+                        now,
+                        out,
+                    );
                 } else {
                     out.push(Action::Drop);
                     self.enter(Step::Examining(Why::Died), now, out);
@@ -129,7 +143,13 @@ impl Runner {
         }
     }
 
-    pub(super) fn decided(&mut self, answer: Result<Version, Trouble>, verdict: Verdict, now: Millis, out: &mut Vec<Action>) {
+    pub(super) fn decided(
+        &mut self,
+        answer: Result<Version, Trouble>,
+        verdict: Verdict,
+        now: Millis,
+        out: &mut Vec<Action>,
+    ) {
         let timeout_state = self.policy.timeout_state;
         let Some(hand) = self.hand() else { return };
         match answer {
@@ -144,7 +164,11 @@ impl Runner {
                     }
                     Verdict::Failed(fault) => {
                         hand.statement.state = fault.state(timeout_state);
-                        out.push(Action::Note(Note::Ended(id, hand.statement.state.name(), now.since(hand.claimed_at))));
+                        out.push(Action::Note(Note::Ended(
+                            id,
+                            hand.statement.state.name(),
+                            now.since(hand.claimed_at),
+                        )));
                         if void {
                             out.push(Action::VoidDefine);
                         }
@@ -177,7 +201,9 @@ impl Runner {
     pub(super) fn finished(&mut self, answer: Result<(), Trouble>, now: Millis, out: &mut Vec<Action>) {
         let Some(hand) = self.hand() else { return };
         match answer {
-            Err(Trouble::Unavailable | Trouble::Unknown | Trouble::Conflict) if hand.retry.tries < LAST_TRIES => self.again(now),
+            Err(Trouble::Unavailable | Trouble::Unknown | Trouble::Conflict) if hand.retry.tries < LAST_TRIES => {
+                self.again(now)
+            }
             Err(_) => {
                 out.push(Action::Note(Note::Unpublished(hand.statement.id.clone())));
                 self.put_down(now, out);
@@ -203,7 +229,9 @@ impl Runner {
         hand.timeout = seen.timeout.or(hand.timeout);
         match &seen.statement {
             None => self.overruled("deleted", now, out),
-            Some(s) if s.value.state.is_terminal() || s.version > hand.version => self.overruled(s.value.state.name(), now, out),
+            Some(s) if s.value.state.is_terminal() || s.version > hand.version => {
+                self.overruled(s.value.state.name(), now, out)
+            }
             Some(_) => self.hand_tick(now, out),
         }
     }

@@ -31,7 +31,14 @@ pub fn on_its_own_thread(
 
 /// Beats until the lease is lost or given up. `store` should be a connection of its own; an answer that takes longer than
 /// `patience` counts as none.
-pub async fn beat(session: SessionId, shared: Arc<Shared>, store: Arc<dyn Store>, clock: Arc<dyn Clock>, counters: Counters, patience: Duration) {
+pub async fn beat(
+    session: SessionId,
+    shared: Arc<Shared>,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    counters: Counters,
+    patience: Duration,
+) {
     loop {
         let now = clock.now();
         let beat = shared.with_lease(|lease| lease.beat(now));
@@ -46,7 +53,8 @@ pub async fn beat(session: SessionId, shared: Arc<Shared>, store: Arc<dyn Store>
                 () = shared.stepped.notified() => {}
             },
             Some(Beat::Renew(version)) => {
-                let answer = tokio::time::timeout(patience, store.write_session(&session, version, &SessionChange::Renew)).await;
+                let answer =
+                    tokio::time::timeout(patience, store.write_session(&session, version, &SessionChange::Renew)).await;
                 let answer = answer.unwrap_or_else(|_| Err(StoreError::Unknown("no answer in time".into())));
                 if let Err(error) = &answer
                     && *error != StoreError::Conflict

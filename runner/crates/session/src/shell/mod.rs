@@ -10,10 +10,10 @@ mod work;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use firesteel_model::{Millis, StatementId, StatementState};
 use firesteel_model::lease::Lease;
 use firesteel_model::policy::Policy;
 use firesteel_model::runner::{Action, Exit, Identity, Input, Note, Runner};
+use firesteel_model::{Millis, StatementId, StatementState};
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{Notify, mpsc};
@@ -84,7 +84,16 @@ impl std::fmt::Debug for Shared {
 /// Serves the session until the runner is to leave. Each message on `stop` is a request to stop: the second means at once.
 /// The heart must run beside it: [`heart::beat`] with the same `shared`.
 pub async fn run(job: Job, shared: Arc<Shared>, mut stop: mpsc::UnboundedReceiver<()>) -> Exit {
-    let mut shell = Shell { job, shared, pending: FuturesUnordered::new(), journal: Journal::default(), work: Work::default(), prepared: Arc::default(), taken: None, exit: None };
+    let mut shell = Shell {
+        job,
+        shared,
+        pending: FuturesUnordered::new(),
+        journal: Journal::default(),
+        work: Work::default(),
+        prepared: Arc::default(),
+        taken: None,
+        exit: None,
+    };
     shell.step(Input::Start);
     let mut may_stop = true;
     loop {
@@ -180,7 +189,9 @@ impl Shell {
             }
             store => {
                 let run_millis = match &store {
-                    Action::PublishFailure(statement, ..) => self.taken.as_ref().filter(|(id, _)| *id == statement.id).map_or(0, |(_, millis)| *millis),
+                    Action::PublishFailure(statement, ..) => {
+                        self.taken.as_ref().filter(|(id, _)| *id == statement.id).map_or(0, |(_, millis)| *millis)
+                    }
                     _ => self.work.run_millis(),
                 };
                 self.pending.extend(perform::store(&self.job, store, run_millis, &self.prepared));
@@ -210,10 +221,16 @@ impl Shell {
                 tracing::info!(session, "serving the session");
             }
             Note::Waiting { lease } => {
-                tracing::info!(session, lease_millis = lease, "another runner owns the session: watching whether it is renewed");
+                tracing::info!(
+                    session,
+                    lease_millis = lease,
+                    "another runner owns the session: watching whether it is renewed"
+                );
             }
             Note::Claimed(statement) => tracing::debug!(session, %statement, "claimed"),
-            Note::Adopted(statement) => tracing::info!(session, %statement, "adopted a statement that another runner had begun"),
+            Note::Adopted(statement) => {
+                tracing::info!(session, %statement, "adopted a statement that another runner had begun")
+            }
             Note::Ended(statement, state, millis) => {
                 counters.ended(state, *millis);
                 tracing::info!(session, %statement, state, millis, "ended");
@@ -224,12 +241,19 @@ impl Shell {
                 counters.workers_died.inc();
                 tracing::warn!(session, %statement, why, "the worker died");
             }
-            Note::Unpublished(statement) => tracing::warn!(session, %statement, "not published or removed: left to a sweep"),
+            Note::Unpublished(statement) => {
+                tracing::warn!(session, %statement, "not published or removed: left to a sweep")
+            }
             Note::Conflict => {
                 counters.conflicts.inc();
             }
             Note::LeftBehind(statements, millis) => {
-                tracing::warn!(session, statements, millis, "statements are left in the ended session: they fail after this time unless they are recovered; stop again to leave at once");
+                tracing::warn!(
+                    session,
+                    statements,
+                    millis,
+                    "statements are left in the ended session: they fail after this time unless they are recovered; stop again to leave at once"
+                );
             }
             Note::SessionEnded(state) => {
                 match *state {

@@ -32,7 +32,9 @@ impl From<&StoreError> for Trouble {
 fn hear<T>(job: &Job, what: &'static str, answer: Result<T, StoreError>) -> Result<T, Trouble> {
     answer.map_err(|error| {
         match &error {
-            StoreError::Conflict => tracing::debug!(session = %job.me.session, what, "refused: the document was changed by another"),
+            StoreError::Conflict => {
+                tracing::debug!(session = %job.me.session, what, "refused: the document was changed by another")
+            }
             error => tracing::warn!(session = %job.me.session, what, %error, "the store did not do it"),
         }
         Trouble::from(&error)
@@ -57,19 +59,27 @@ fn moved(statement: &Statement, event: Event) -> Result<StatementState, StoreErr
 }
 
 fn decided(statement: &Statement, verdict: Verdict, timeout_state: bool) -> Result<StatementState, StoreError> {
-    moved(statement, match verdict {
-        Verdict::Success => Event::Succeed,
-        Verdict::Release => Event::Release,
-        Verdict::Failed(fault) => match fault.state(timeout_state) {
-            StatementState::Timeout { error } => Event::TimeOut { error },
-            StatementState::Failed { error } => Event::Fail { error },
-            _ => return Err(StoreError::Refused("a fault is no failure".into())),
+    moved(
+        statement,
+        match verdict {
+            Verdict::Success => Event::Succeed,
+            Verdict::Release => Event::Release,
+            Verdict::Failed(fault) => match fault.state(timeout_state) {
+                StatementState::Timeout { error } => Event::TimeOut { error },
+                StatementState::Failed { error } => Event::Fail { error },
+                _ => return Err(StoreError::Refused("a fault is no failure".into())),
+            },
         },
-    })
+    )
 }
 
 /// The future of an action that only asks the store.
-pub(super) fn store(job: &Job, action: Action, run_millis: u64, prepared: &Arc<AtomicBool>) -> Option<BoxFuture<'static, Input>> {
+pub(super) fn store(
+    job: &Job,
+    action: Action,
+    run_millis: u64,
+    prepared: &Arc<AtomicBool>,
+) -> Option<BoxFuture<'static, Input>> {
     let (job, prepared) = (job.clone(), Arc::clone(prepared));
     Some(match action {
         Action::ReadSession => async move {
@@ -92,22 +102,34 @@ pub(super) fn store(job: &Job, action: Action, run_millis: u64, prepared: &Arc<A
         .boxed(),
         Action::Own(version, change) => async move {
             let sent = job.clock.now();
-            Input::Owned(sent, hear(&job, "take the session", job.store.write_session(&job.me.session, version, &change).await))
+            Input::Owned(
+                sent,
+                hear(&job, "take the session", job.store.write_session(&job.me.session, version, &change).await),
+            )
         }
         .boxed(),
         Action::Prove(version) => async move {
             let sent = job.clock.now();
-            let answer = job.store.write_session(&job.me.session, version, &firesteel_model::SessionChange::Renew).await;
+            let answer =
+                job.store.write_session(&job.me.session, version, &firesteel_model::SessionChange::Renew).await;
             Input::Proved(sent, hear(&job, "renew the session", answer))
         }
         .boxed(),
         Action::EndSession(version, change) => async move {
-            Input::SessionEnded(hear(&job, "end the session", job.store.write_session(&job.me.session, version, &change).await))
+            Input::SessionEnded(hear(
+                &job,
+                "end the session",
+                job.store.write_session(&job.me.session, version, &change).await,
+            ))
         }
         .boxed(),
         Action::Poll => async move {
             let answer = match &job.me.batch {
-                Some(id) => job.store.statement(id).await.map(|one| Sight { statements: one.into_iter().collect(), session: None }),
+                Some(id) => job
+                    .store
+                    .statement(id)
+                    .await
+                    .map(|one| Sight { statements: one.into_iter().collect(), session: None }),
                 None => job.store.open_statements(&job.me.session, HITS).await.map(|open| readable(&job, open)),
             };
             Input::Open(hear(&job, "search for statements", answer))
@@ -118,7 +140,9 @@ pub(super) fn store(job: &Job, action: Action, run_millis: u64, prepared: &Arc<A
             Input::Open(hear(&job, "search for statements", answer))
         }
         .boxed(),
-        Action::ReadStatement(id) => async move { Input::Statement(hear(&job, "read the statement", job.store.statement(&id).await)) }.boxed(),
+        Action::ReadStatement(id) => {
+            async move { Input::Statement(hear(&job, "read the statement", job.store.statement(&id).await)) }.boxed()
+        }
         Action::Write(statement, version, event) => async move {
             let answer = match moved(&statement, event) {
                 Ok(state) => job.store.write_statement(&statement.id, version, &state).await,
@@ -135,15 +159,23 @@ pub(super) fn store(job: &Job, action: Action, run_millis: u64, prepared: &Arc<A
             Input::Written(hear(&job, "decide the statement", answer))
         }
         .boxed(),
-        Action::Examine(id) => async move { Input::Examined(hear(&job, "examine the statement", examine(&job, &id).await)) }.boxed(),
-        Action::Count(id, attempts, at) => async move { Input::Counted(hear(&job, "count the attempt", count(&job, &id, attempts, at).await)) }.boxed(),
+        Action::Examine(id) => {
+            async move { Input::Examined(hear(&job, "examine the statement", examine(&job, &id).await)) }.boxed()
+        }
+        Action::Count(id, attempts, at) => {
+            async move { Input::Counted(hear(&job, "count the attempt", count(&job, &id, attempts, at).await)) }.boxed()
+        }
         Action::Mark(id, attempt) => async move {
             let marker = Marker { runner: job.me.runner.clone(), attempt };
             Input::Marked(hear(&job, "mark the statement", job.store.create_marker(&id, &marker).await))
         }
         .boxed(),
         Action::Publish(statement, attempt) => async move {
-            Input::Published(hear(&job, "publish the result", job.store.publish(&outcome(&job, &statement, attempt, run_millis)).await))
+            Input::Published(hear(
+                &job,
+                "publish the result",
+                job.store.publish(&outcome(&job, &statement, attempt, run_millis)).await,
+            ))
         }
         .boxed(),
         Action::PublishFailure(statement, attempt, _) => async move {
@@ -152,7 +184,11 @@ pub(super) fn store(job: &Job, action: Action, run_millis: u64, prepared: &Arc<A
         }
         .boxed(),
         Action::Discard(statement, attempt) => async move {
-            Input::Discarded(hear(&job, "discard the result", job.store.discard(&outcome(&job, &statement, attempt, run_millis)).await))
+            Input::Discarded(hear(
+                &job,
+                "discard the result",
+                job.store.discard(&outcome(&job, &statement, attempt, run_millis)).await,
+            ))
         }
         .boxed(),
         _ => return None,
@@ -197,7 +233,10 @@ pub(super) fn look(job: Job, id: StatementId, progress: Option<Progress>) -> Box
         let seen = job.store.watch(&job.me.session, &id).await;
         if let (Ok(seen), Some(progress)) = (&seen, progress) {
             let (expect, before) = match &seen.companion {
-                None => (Expect::Absent, Companion { session: job.me.session.to_string(), attempts: 1, ..Companion::default() }),
+                None => (
+                    Expect::Absent,
+                    Companion { session: job.me.session.to_string(), attempts: 1, ..Companion::default() },
+                ),
                 Some(companion) => (Expect::Version(companion.version), companion.value.clone()),
             };
             let after = Companion { progress: Some(progress), ..before };
@@ -215,7 +254,12 @@ pub(super) fn look(job: Job, id: StatementId, progress: Option<Progress>) -> Box
 }
 
 /// Stages what the work left ready.
-pub(super) fn stage(job: Job, statement: Box<Statement>, attempt: Attempt, ready: Option<Arc<Ready>>) -> BoxFuture<'static, Input> {
+pub(super) fn stage(
+    job: Job,
+    statement: Box<Statement>,
+    attempt: Attempt,
+    ready: Option<Arc<Ready>>,
+) -> BoxFuture<'static, Input> {
     async move {
         let Some(ready) = ready else {
             let failure = Failure::new(Code::Internal, Stage::Result, "there is no result to stage");
@@ -238,7 +282,9 @@ fn stage_trouble(job: &Job, error: &StageError) -> StageTrouble {
     match error {
         StageError::DuplicateQueryId => StageTrouble::DuplicateQueryId,
         StageError::Superseded => StageTrouble::Superseded,
-        StageError::Store(StoreError::Refused(why) | StoreError::Corrupt(why)) => StageTrouble::Refused(write_failed(why)),
+        StageError::Store(StoreError::Refused(why) | StoreError::Corrupt(why)) => {
+            StageTrouble::Refused(write_failed(why))
+        }
         StageError::Store(error) => {
             tracing::warn!(session = %job.me.session, %error, "the result was not staged");
             StageTrouble::Again
@@ -252,6 +298,12 @@ pub(super) fn write_failed(why: &str) -> Failure {
 }
 
 /// Whose pages are staged while the statement runs.
-pub(super) async fn stage_page(job: &Job, statement: &Statement, attempt: Attempt, n: u32, page: &crate::ports::Page) -> Result<(), StoreError> {
+pub(super) async fn stage_page(
+    job: &Job,
+    statement: &Statement,
+    attempt: Attempt,
+    n: u32,
+    page: &crate::ports::Page,
+) -> Result<(), StoreError> {
     job.store.stage_pages(&outcome(job, statement, attempt, 0), n, std::slice::from_ref(page)).await
 }

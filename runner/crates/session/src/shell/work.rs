@@ -57,7 +57,10 @@ impl<T> Drop for Stopping<T> {
 }
 
 impl<T: Send + 'static> Stopping<T> {
-    #[expect(clippy::disallowed_methods, reason = "the one place where the session spawns a task: it ends with its handle")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place where the session spawns a task: it ends with its handle"
+    )]
     fn spawn(future: impl Future<Output = T> + Send + 'static) -> Stopping<T> {
         Stopping(tokio::spawn(future))
     }
@@ -79,7 +82,8 @@ impl Work {
     pub(super) fn plan(&mut self, job: &Job, journal: &Journal, statement: &Statement) {
         self.clear();
         let (engine, journal) = (Arc::clone(&job.engine), journal.clone());
-        let request = Request { statement: statement.id.clone(), lang: statement.lang.clone(), text: statement.query.clone() };
+        let request =
+            Request { statement: statement.id.clone(), lang: statement.lang.clone(), text: statement.query.clone() };
         self.task = Some(Task::Planning(Stopping::spawn(async move { engine.plan(&journal, &request).await })));
     }
 
@@ -159,7 +163,11 @@ impl Work {
 }
 
 fn panicked() -> Failure {
-    Failure::new(firesteel_model::Code::Internal, firesteel_model::Stage::Execute, "the runner failed inside; its log has the detail")
+    Failure::new(
+        firesteel_model::Code::Internal,
+        firesteel_model::Stage::Execute,
+        "the runner failed inside; its log has the detail",
+    )
 }
 
 /// Reads the stream to its end: never more in memory than a batch, a document's rows and a page.
@@ -194,7 +202,13 @@ async fn pages(job: &Job, statement: &Statement, attempt: Attempt, mut output: O
         }
     }
     let done = pager.finish();
-    Ok(Ready { columns: encoder.columns().to_vec(), rows: done.rows, last_page: done.page, totals: done.totals, run_millis: 0 })
+    Ok(Ready {
+        columns: encoder.columns().to_vec(),
+        rows: done.rows,
+        last_page: done.page,
+        totals: done.totals,
+        run_millis: 0,
+    })
 }
 
 /// What the submitter wants of a large result; asked only when there is one.

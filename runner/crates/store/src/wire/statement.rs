@@ -96,7 +96,8 @@ mod tests {
 
     #[test]
     fn a_query_id_that_is_too_long_is_as_good_as_none_and_the_statement_can_still_be_answered() {
-        let read = |query_id: &str| super::read(Some("a"), &document(query_id)).map(|s| s.query_id.map(|q| q.to_string()));
+        let read =
+            |query_id: &str| super::read(Some("a"), &document(query_id)).map(|s| s.query_id.map(|q| q.to_string()));
         assert_eq!(read("q").expect("a statement"), Some("q".to_owned()));
         assert_eq!(read(&"x".repeat(512)).expect("a statement"), Some("x".repeat(512)));
         assert_eq!(read(&"x".repeat(600)).expect("a statement"), None);
