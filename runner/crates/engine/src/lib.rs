@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Read in this order: [`settings`]; [`session`], what happens to a statement (`dialect`, `command`, `allow`, `define`,
-//! `names`, `spark`, `clauses`); `tables` and `reach`, what may be read; [`worker`] and [`workers`], the two ends of the
-//! socket, with `process` and `wire` between them.
+//! `names`, `spark`, `clauses`); `tables` and `reach`, what may be read; [`worker`] and [`workers`], the two ends of
+//! the socket, with `process` and `wire` between them.
 
 mod allow;
 mod balance;
