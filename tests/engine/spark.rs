@@ -114,6 +114,8 @@ async fn everyday_functions_are_there() {
             ("hour('2024-03-05 14:07:09')", "14"),
             ("minute('2024-03-05 14:07:09')", "7"),
             ("second('2024-03-05 14:07:09')", "9"),
+            ("regexp_replace('aaa', 'a', 'b')", "bbb"),
+            ("array_remove(array(1, 2, 1), 1)", "[2]"),
             ("isnull(NULL)", "true"),
             ("isnotnull(1)", "true"),
             ("split('a,b', ',')[1]", "b"),
@@ -141,4 +143,16 @@ async fn everyday_functions_are_there() {
         "count(DISTINCT a, b): Int64\n2\n"
     );
     assert_eq!(bench.ok("SELECT explode(array(1, 2))").await, "col: Int64\n1\n2\n");
+}
+
+#[tokio::test]
+async fn a_limit_takes_the_first_rows_of_an_ordered_subquery() {
+    let bench = Bench::new();
+    for text in [
+        "SELECT * FROM (SELECT id FROM range(0, 9) ORDER BY id DESC) LIMIT 2",
+        "SELECT id FROM (SELECT id, id % 3 AS m FROM range(0, 9) ORDER BY id DESC) AS t LIMIT 2",
+        "WITH t AS (SELECT id FROM range(0, 9) ORDER BY id DESC) SELECT * FROM t LIMIT 2",
+    ] {
+        assert_eq!(bench.ok(text).await, "id: Int64\n8\n7\n", "{text}");
+    }
 }

@@ -99,6 +99,8 @@ impl Session {
         // `Text::spelled` does it, as Spark does.
         options.sql_parser.enable_ident_normalization = false;
         options.sql_parser.parse_float_as_decimal = true;
+        // The first rows of an ordered subquery are what people ask for; Spark gives them.
+        options.sql_parser.enable_subquery_sort_elimination = false;
         options.sql_parser.default_null_ordering = "nulls_min".into();
         options.sql_parser.recursion_limit =
             datafusion::common::config::ConfigNonZeroUsize::try_new(NESTING).map_err(inner)?;

@@ -107,7 +107,13 @@ fn called(name: &str, function: &mut Function) -> Option<Expr> {
     }
     let mut args = exprs.into_iter();
     let (a, b, c) = (args.next(), args.next(), args.next());
+    let more = args.next().is_some();
     match (name, a, b, c) {
+        // Every place, not the first one.
+        ("regexp_replace", Some(x), Some(p), Some(by)) if !more => {
+            Some(call("regexp_replace", vec![x, p, by, string("g")]))
+        }
+        ("array_remove", Some(x), Some(y), None) => Some(call("array_remove_all", vec![x, y])),
         ("log", Some(x), None, None) => Some(call("ln", vec![x])),
         (
             "year" | "quarter" | "month" | "day" | "dayofmonth" | "dayofweek" | "dayofyear" | "weekofyear",
