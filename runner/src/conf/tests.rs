@@ -142,7 +142,8 @@ fn the_defaults_that_are_told_are_the_defaults() {
         if (key.set)(&mut set, key.default).is_ok() {
             assert_eq!(format!("{set:?}"), format!("{plain:?}"), "{:?}", key.option);
         } else {
-            assert_eq!(key.option, Some("lease"));
+            // What they are depends on another setting, so their column is no value.
+            assert!(matches!(key.option, Some("lease" | "poll-busy")), "{:?}", key.option);
         }
     }
     let mut memory = plain.clone();
