@@ -297,7 +297,7 @@ pub const KEYS: &[Key] = &[
     key(Group::Times, "poll", "TIME", "100ms", "Between looks for statements", set!(policy.poll, positive)).spark_in("spark.flint.job.queryLoopExecutionFrequency", "ms"),
     key(Group::Times, "poll-busy", "TIME", "20ms; 3ms on SQLite", "Between looks for a while after work", set!(some poll_busy, positive)),
     key(Group::Times, "busy-for", "TIME", "5s", "How long after work that is", set!(policy.busy_for, duration)),
-    key(Group::Times, "poll-idle", "TIME", "1s", "Between looks when there was no work for a while", set!(policy.poll_idle, positive)),
+    key(Group::Times, "poll-idle", "TIME", "900ms", "Between looks when there was no work for a while", set!(policy.poll_idle, positive)),
     key(Group::Times, "idle-after", "TIME", "1min", "When that begins", set!(policy.idle_after, duration)),
     key(Group::Times, "watch", "TIME", "200ms", "Between looks at the running statement, to see whether it was cancelled", set!(policy.watch, positive)),
     key(Group::Times, "launch-grace", "TIME", "1min", "How long a missing index or session means `not yet`, when a launcher started the job", set!(policy.launch_grace, duration)),

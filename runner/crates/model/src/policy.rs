@@ -69,7 +69,8 @@ impl Default for Policy {
             poll_busy: 20,
             busy_for: 5_000,
             poll: 100,
-            poll_idle: 1_000,
+            // Less than the second within which a statement is to be noticed.
+            poll_idle: 900,
             idle_after: 60_000,
             watch: 200,
             execution_timeout: 600_000,
