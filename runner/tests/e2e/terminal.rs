@@ -17,12 +17,14 @@ struct Terminal {
 impl Terminal {
     /// A prompt, or None after saying aloud why there is none.
     fn new(home: &Home) -> Option<Terminal> {
-        let line = format!("stty cols 100 rows 40; {} repl --data {}", env!("CARGO_BIN_EXE_firesteel"), samples());
+        // `exec`, or the shell stays in between, gets Ctrl-C too and ends with 130.
+        let line = format!("stty cols 100 rows 40; exec {} repl --data {}", env!("CARGO_BIN_EXE_firesteel"), samples());
         let mut script = home.program("script");
         script.args(["--quiet", "--flush", "--return", "--command", &line, "/dev/null"]);
         script
             .env("TERM", "xterm")
             .env("NO_COLOR", "1")
+            .env("SHELL", "/bin/sh")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
