@@ -1,13 +1,17 @@
-//! What the job counts, by the peer's names where it has one.
+//! What the job counts, by the peer's names where it has one, and what it says once in place of many times.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use firesteel_model::{Millis, SessionId};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
+
+use crate::ports::StoreError;
+use crate::trouble::StoreTrouble;
 
 /// The job's counters. Cloning shares them.
 #[derive(Clone, Debug)]
@@ -32,6 +36,10 @@ pub struct Counters {
     pub sessions_finished: Counter,
     /// Heartbeats that were not acknowledged.
     pub heartbeat_failures: Counter,
+    /// Requests that the store did not do, or may have done.
+    pub store_failures: Counter,
+    /// What the log has said of them.
+    pub store_trouble: StoreTrouble,
     /// Writes refused because their version was old.
     pub conflicts: Counter<u64, AtomicU64>,
     /// Claim to decision, in seconds.
@@ -54,6 +62,8 @@ impl Default for Counters {
             sessions_failed: Counter::default(),
             sessions_finished: Counter::default(),
             heartbeat_failures: Counter::default(),
+            store_failures: Counter::default(),
+            store_trouble: StoreTrouble::default(),
             conflicts: Counter::default(),
             statement_seconds: Histogram::new(exponential_buckets(0.001, 2.0, 20)),
             workers_died: Counter::default(),
@@ -80,6 +90,11 @@ impl Counters {
         r.register("sessions_failed", "Sessions ended as fail", self.sessions_failed.clone());
         r.register("sessions_finished", "Sessions left, however", self.sessions_finished.clone());
         r.register("heartbeat_failures", "Heartbeats that were not acknowledged", self.heartbeat_failures.clone());
+        r.register(
+            "store_failures",
+            "Requests that the store did not do, or may have done",
+            self.store_failures.clone(),
+        );
         r.register("conflicts", "Writes refused because their version was old", self.conflicts.clone());
         r.register("workers_died", "Worker processes that died under a statement", self.workers_died.clone());
         r.register_with_unit("statement", "Claim to decision", Unit::Seconds, self.statement_seconds.clone());
@@ -96,6 +111,21 @@ impl Counters {
         };
         #[allow(clippy::cast_precision_loss, reason = "a duration of 2^53 ms does not occur")]
         self.statement_seconds.observe(millis as f64 / 1_000.0);
+    }
+
+    /// Counts what the store said, and logs it when it should be: a refused version is no trouble of the store's.
+    pub fn heard<T>(&self, now: Millis, session: &SessionId, what: &'static str, answer: &Result<T, StoreError>) {
+        match answer {
+            Ok(_) => self.store_trouble.succeeded(now),
+            Err(StoreError::Conflict) => {
+                self.store_trouble.succeeded(now);
+                tracing::debug!(%session, what, "refused: the document was changed by another");
+            }
+            Err(error) => {
+                self.store_failures.inc();
+                self.store_trouble.failed(now, session, what, error);
+            }
+        }
     }
 
     /// Counts a document that cannot be read, once; whether this was the first time. Remembers at most 10,000 of them.

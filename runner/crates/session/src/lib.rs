@@ -9,3 +9,4 @@ pub mod journal;
 pub mod ports;
 pub mod result;
 pub mod shell;
+pub mod trouble;

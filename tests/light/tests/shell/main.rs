@@ -9,4 +9,5 @@ mod engine;
 mod faulty;
 mod seeds;
 mod stories;
+mod trouble;
 mod world;

@@ -53,16 +53,12 @@ pub async fn beat(
                 () = shared.stepped.notified() => {}
             },
             Some(Beat::Renew(version)) => {
-                let answer =
-                    tokio::time::timeout(patience, store.write_session(&session, version, &SessionChange::Renew)).await;
-                let answer = answer.unwrap_or_else(|_| Err(StoreError::Unknown("no answer in time".into())));
-                if let Err(error) = &answer
-                    && *error != StoreError::Conflict
-                {
+                let answer = in_time(patience, store.write_session(&session, version, &SessionChange::Renew)).await;
+                if !matches!(answer, Ok(_) | Err(StoreError::Conflict)) {
                     counters.heartbeat_failures.inc();
-                    tracing::warn!(%session, %error, "a heartbeat was not acknowledged");
                 }
                 let after = clock.now();
+                counters.heard(after, &session, "renew the session", &answer);
                 shared.with_lease(|lease| match answer {
                     Ok(version) => lease.renewed(now, version),
                     Err(StoreError::Conflict | StoreError::Unknown(_)) => lease.doubted(after),
@@ -71,14 +67,20 @@ pub async fn beat(
                 shared.beaten.notify_one();
             }
             Some(Beat::Read) => {
-                let answer = tokio::time::timeout(patience, store.session(&session)).await;
+                let answer = in_time(patience, store.session(&session)).await;
                 let after = clock.now();
+                counters.heard(after, &session, "read the session", &answer);
                 shared.with_lease(|lease| match &answer {
-                    Ok(Ok(session)) => lease.seen(session.as_ref(), after),
-                    _ => lease.silent(after),
+                    Ok(session) => lease.seen(session.as_ref(), after),
+                    Err(_) => lease.silent(after),
                 });
                 shared.beaten.notify_one();
             }
         }
     }
+}
+
+async fn in_time<T>(patience: Duration, answer: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    let answer = tokio::time::timeout(patience, answer).await;
+    answer.unwrap_or_else(|_| Err(StoreError::Unknown("no answer in time".into())))
 }

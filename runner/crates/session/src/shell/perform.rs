@@ -30,15 +30,8 @@ impl From<&StoreError> for Trouble {
 
 /// The model hears what can be done; the log hears why.
 fn hear<T>(job: &Job, what: &'static str, answer: Result<T, StoreError>) -> Result<T, Trouble> {
-    answer.map_err(|error| {
-        match &error {
-            StoreError::Conflict => {
-                tracing::debug!(session = %job.me.session, what, "refused: the document was changed by another")
-            }
-            error => tracing::warn!(session = %job.me.session, what, %error, "the store did not do it"),
-        }
-        Trouble::from(&error)
-    })
+    job.counters.heard(job.clock.now(), &job.me.session, what, &answer);
+    answer.map_err(|error| Trouble::from(&error))
 }
 
 /// Whose result it is, as the documents name it.
@@ -273,22 +266,19 @@ pub(super) fn stage(
             job.store.stage(&outcome, &ready.columns, &ready.rows, ready.totals).await
         }
         .await;
-        Input::Staged(answer.map_err(|error| stage_trouble(&job, &error)))
+        Input::Staged(answer.map_err(|error| stage_trouble(&job, error)))
     }
     .boxed()
 }
 
-fn stage_trouble(job: &Job, error: &StageError) -> StageTrouble {
+fn stage_trouble(job: &Job, error: StageError) -> StageTrouble {
     match error {
         StageError::DuplicateQueryId => StageTrouble::DuplicateQueryId,
         StageError::Superseded => StageTrouble::Superseded,
-        StageError::Store(StoreError::Refused(why) | StoreError::Corrupt(why)) => {
-            StageTrouble::Refused(write_failed(why))
-        }
-        StageError::Store(error) => {
-            tracing::warn!(session = %job.me.session, %error, "the result was not staged");
-            StageTrouble::Again
-        }
+        StageError::Store(error) => match hear::<()>(job, "stage the result", Err(error.clone())) {
+            Err(Trouble::Refused | Trouble::Corrupt) => StageTrouble::Refused(write_failed(&error.to_string())),
+            _ => StageTrouble::Again,
+        },
     }
 }
 

@@ -226,7 +226,9 @@ async fn wanted(job: &Job, statement: &Statement) -> crate::ports::LargeResults 
 async fn put(job: &Job, statement: &Statement, attempt: Attempt, n: u32, page: &Page) -> Result<(), Failure> {
     let mut tries = 0;
     loop {
-        match stage_page(job, statement, attempt, n, page).await {
+        let answer = stage_page(job, statement, attempt, n, page).await;
+        job.counters.heard(job.clock.now(), &job.me.session, "stage a page", &answer);
+        match answer {
             Ok(()) => return Ok(()),
             Err(StoreError::Unavailable(_) | StoreError::Unknown(_)) if tries < PAGE_TRIES => {
                 tries += 1;

@@ -1,0 +1,111 @@
+//! A store in trouble: what the runner does meanwhile, and what its log says.
+
+use std::fmt::{Debug, Write};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use firesteel_model::StatementState;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use crate::engine::Words;
+use crate::faulty::Fault;
+use crate::world::{World, no_faults, quick};
+
+/// The lines of a log from `info` up.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<String>>>);
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        write!(self.0, "{}={value:?} ", field.name()).unwrap();
+    }
+}
+
+impl Subscriber for Lines {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::INFO
+    }
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(String::new());
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+impl Lines {
+    /// How many lines say this, and the last of them.
+    fn saying(&self, text: &str) -> (usize, String) {
+        let lines = self.0.lock().unwrap();
+        let found: Vec<&String> = lines.iter().filter(|line| line.contains(text)).collect();
+        (found.len(), found.last().map_or(String::new(), |line| (*line).clone()))
+    }
+}
+
+async fn seconds(n: u64) {
+    tokio::time::sleep(Duration::from_secs(n)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_away_is_told_of_at_once_then_each_half_minute_and_when_it_is_back() {
+    let lines = Lines::default();
+    let _guard = tracing::subscriber::set_default(lines.clone());
+    let (world, away) = (World::new(), Arc::new(Mutex::new(false)));
+    let policy = firesteel_model::policy::Policy { unreachable: 600_000, inactivity: 3_600_000, ..quick() };
+    let faults = {
+        let away = Arc::clone(&away);
+        Box::new(move |_: &'static str, _: &[String]| {
+            (Duration::ZERO, if *away.lock().unwrap() { Fault::Refuse } else { Fault::None })
+        })
+    };
+    let runner = world.run("r1", &policy, Words::default(), faults);
+    seconds(1).await;
+    *away.lock().unwrap() = true;
+    seconds(1).await;
+    assert_eq!(lines.saying("the store did not do it").0, 1);
+    seconds(94).await;
+    assert!(runner.counters.store_failures.get() > 1_000, "{}", runner.counters.store_failures.get());
+    let (told, last) = lines.saying("the store still fails");
+    assert_eq!(told, 3, "{last}");
+    assert!(last.contains("error=the store is unavailable: away") && last.contains("seconds=90 "), "{last}");
+    *away.lock().unwrap() = false;
+    world.submit("a", "rows 1").await;
+    assert_eq!(world.end("a").await, StatementState::Success);
+    assert_eq!(lines.saying("the store is well again").0, 0, "not before it is calm");
+    seconds(15).await;
+    let (told, last) = lines.saying("the store is well again");
+    assert_eq!(told, 1);
+    assert!(
+        last.contains("seconds=94 ") && last.contains(&format!("failures={} ", runner.counters.store_failures.get())),
+        "{last}"
+    );
+    assert_eq!(lines.saying("the store").0, 5, "and nothing else is said of it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_version_is_no_trouble_of_the_stores() {
+    let lines = Lines::default();
+    let _guard = tracing::subscriber::set_default(lines.clone());
+    let world = World::new();
+    let runners = ["r1", "r2"].map(|name| {
+        let policy = firesteel_model::policy::Policy { standby: true, ..quick() };
+        world.run(name, &policy, Words::default(), no_faults())
+    });
+    for id in ["a", "b", "c"] {
+        world.submit(id, "rows 1").await;
+        world.cancel(id).await;
+    }
+    seconds(5).await;
+    assert_eq!(lines.saying("the store").0, 0);
+    assert!(runners.iter().all(|runner| runner.counters.store_failures.get() == 0));
+}
