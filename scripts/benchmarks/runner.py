@@ -73,12 +73,10 @@ class Runner:
         state = self.store.states([document["statementId"]]).get(document["statementId"])
         return state if state in stores.TERMINAL else None
 
-    def run(self, query, seconds=600, pause=0.0005, first=0):
-        """One statement; seconds from before its submission until its result was found, and the result. Nobody looks for it in the
-        `first` seconds: looking takes the cores from the query."""
+    def run(self, query, seconds=600, pause=0.0005):
+        """One statement; seconds from before its submission until its result was found, and the result."""
         began = time.perf_counter()
         document = self.submit(query)
-        time.sleep(first)
         result = self.until(lambda: self.store.result(document["queryId"]), seconds, f"the result of {query[:60]}", pause)
         took = time.perf_counter() - began
         if result["status"] != "SUCCESS":

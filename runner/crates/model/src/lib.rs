@@ -2,12 +2,13 @@
 //!
 //! Pure: the standard library only, no clock, no randomness, no I/O, so nothing here can fail for a
 //! reason outside its arguments. Read in this order: [`ids`], [`version`], [`statement`], [`session`],
-//! [`attempt`], [`failure`], [`lease`], [`policy`], [`runner`].
+//! [`pattern`], [`attempt`], [`failure`], [`lease`], [`policy`], [`runner`].
 
 pub mod attempt;
 pub mod failure;
 pub mod ids;
 pub mod lease;
+pub mod pattern;
 pub mod policy;
 pub mod runner;
 pub mod session;
@@ -17,6 +18,7 @@ pub mod version;
 pub use attempt::{Attempt, Kind, MAX_ATTEMPTS};
 pub use failure::{Code, Failure, Stage};
 pub use ids::{BadId, JobId, QueryId, RunnerId, SessionId, StatementId};
+pub use pattern::Pattern;
 pub use session::{Owner, Session, SessionChange, SessionState};
 pub use statement::{Event, Illegal, QueryText, Statement, StatementState};
 pub use version::{Expect, Millis, Stored, Version};

@@ -2,13 +2,14 @@
 //!
 //! There is no unconditional write: each names what it expects, and each error says what the caller can do.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use async_trait::async_trait;
 use firesteel_model::{
-    Attempt, Expect, Failure, Kind, Millis, QueryId, RunnerId, Session, SessionChange, SessionId, Statement,
+    Attempt, Expect, Failure, Kind, Millis, Pattern, QueryId, RunnerId, Session, SessionChange, SessionId, Statement,
     StatementId, StatementState, Stored, Version,
 };
 use futures::stream::BoxStream;
@@ -63,6 +64,15 @@ pub struct Open {
     pub unreadable: Vec<(String, String)>,
     /// The session's own document as the same search saw it, unless it did not start yet.
     pub session: Option<Stored<Session>>,
+}
+
+/// What one search saw of many sessions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overview {
+    /// Of each session that was asked for and of which anything was found.
+    pub open: BTreeMap<SessionId, Open>,
+    /// Sessions that nobody has begun to serve.
+    pub fresh: Vec<Stored<Session>>,
 }
 
 /// One look at a running statement and what surrounds it.
@@ -176,6 +186,26 @@ pub trait SessionStore: Send + Sync + 'static {
     async fn open_statements(&self, session: &SessionId, limit: usize) -> Result<Open, StoreError>;
     /// The same, but a complete search: refreshed, of every shard, paged to its end; anything less is `Unavailable`.
     async fn every_open_statement(&self, session: &SessionId) -> Result<Open, StoreError>;
+    /// What [`SessionStore::open_statements`] is for one session, for all of these in one search, together with the sessions of these
+    /// patterns that are not started. None with many statements keeps another from being seen.
+    async fn open_statements_of(
+        &self,
+        sessions: &[SessionId],
+        fresh: &[Pattern],
+        limit: usize,
+    ) -> Result<Overview, StoreError>;
+    /// Searches for all sessions of these patterns that have not ended.
+    async fn live_sessions(&self, patterns: &[Pattern]) -> Result<Vec<Stored<Session>>, StoreError>;
+    /// Reads sessions in one request, in the order of `ids`.
+    async fn sessions_at(
+        &self,
+        ids: &[SessionId],
+    ) -> Result<Vec<Result<Option<Stored<Session>>, StoreError>>, StoreError>;
+    /// Changes sessions in one request, in the order of `changes`, each as [`SessionStore::write_session`] does and with an outcome of its own.
+    async fn write_sessions(
+        &self,
+        changes: &[(SessionId, Version, SessionChange)],
+    ) -> Result<Vec<Result<Version, StoreError>>, StoreError>;
     /// Reads a statement.
     async fn statement(&self, id: &StatementId) -> Result<Option<Stored<Statement>>, StoreError>;
     /// Reads a session, a statement and its companion in one request.

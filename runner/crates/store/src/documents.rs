@@ -4,7 +4,7 @@
 //! another that delays, fails or counts.
 
 use async_trait::async_trait;
-use firesteel_model::Version;
+use firesteel_model::{Pattern, Version};
 use firesteel_session::ports::StoreError;
 use serde_json::Value;
 
@@ -109,6 +109,17 @@ pub enum Order {
     Oldest(Field),
     /// Largest first.
     Newest(Field),
+    /// The smallest of each session, the smallest of them first, ties by `statementId`.
+    OldestOfEachSession(Field),
+}
+
+/// More documents that a search finds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Or {
+    /// Each field must have one of its values.
+    pub terms: Vec<(Field, Vec<String>)>,
+    /// `sessionId` must match one of these; none: it may be any.
+    pub patterns: Vec<Pattern>,
 }
 
 /// A search for documents whose fields have exactly these values.
@@ -118,6 +129,8 @@ pub struct Search {
     pub index: Index,
     /// Each field must have one of its values.
     pub terms: Vec<(Field, Vec<String>)>,
+    /// Documents that are found as well.
+    pub or: Vec<Or>,
     /// In which order.
     pub order: Order,
     /// At most so many; `usize::MAX`: all, paged to the end.

@@ -16,13 +16,14 @@
 //! [`open_opensearch`] takes an [`OpenSearchOptions`] (`OpenSearchOptions::new("https://host:9200")?`, then its fields);
 //! it connects at the first request, so a store that is down at start is an `Unavailable`, not a failure to open.
 //!
-//! [`Store`] is written once, over [`Documents`]: read `store.rs` and `results.rs` for the protocol, `wire` for the
+//! [`Store`] is written once, over [`Documents`]: read `store.rs`, `many.rs` and `results.rs` for the protocol, `wire` for the
 //! documents, then one of `memory.rs`, `sqlite.rs`, `opensearch.rs`. A heart on another runtime needs a store of its own:
 //! an HTTP connection lives on the runtime that opened it. A test makes faults by wrapping a [`Memory`] in its own [`Documents`]:
 //! `Store::new(Faulty(Memory::new(clock)), Scope::Requests)`; clones of a [`Memory`] share their documents.
 
 mod ambient;
 pub mod documents;
+mod many;
 mod memory;
 mod opensearch;
 mod results;

@@ -9,7 +9,7 @@ use firesteel_model::Version;
 use firesteel_session::ports::StoreError;
 use serde_json::Value;
 
-use crate::documents::{Documents, Field, Found, Index, Key, Op, Opened, Order, Search};
+use crate::documents::{Documents, Field, Found, Index, Key, Op, Opened, Or, Order, Search};
 
 /// Documents in memory. Clones share them, as the processes of a cluster would.
 #[derive(Clone)]
@@ -105,11 +105,7 @@ impl Documents for Memory {
 
     async fn search(&self, search: &Search) -> Result<Vec<Found>, StoreError> {
         let shared = self.lock();
-        let matches = |source: &Value| {
-            search.terms.iter().all(|(field, values)| {
-                source[field.name()].as_str().is_some_and(|v| values.iter().any(|wanted| wanted == v))
-            })
-        };
+        let matches = |source: &Value| has(source, &search.terms) || search.or.iter().any(|or| is_like(source, or));
         let mut hits: Vec<Found> = shared
             .documents
             .iter()
@@ -120,6 +116,11 @@ impl Documents for Memory {
         match search.order {
             Order::Oldest(field) => hits.sort_by_key(|hit| (number(hit, field), hit.id.clone())),
             Order::Newest(field) => hits.sort_by_key(|hit| std::cmp::Reverse(number(hit, field))),
+            Order::OldestOfEachSession(field) => {
+                hits.sort_by_key(|hit| (number(hit, field), hit.id.clone()));
+                let mut seen = BTreeSet::new();
+                hits.retain(|hit| seen.insert(hit.source["sessionId"].to_string()));
+            }
         }
         hits.truncate(search.limit);
         Ok(hits)
@@ -132,6 +133,17 @@ impl Documents for Memory {
     fn now(&self) -> u64 {
         (self.clock)()
     }
+}
+
+fn has(source: &Value, terms: &[(Field, Vec<String>)]) -> bool {
+    terms
+        .iter()
+        .all(|(field, values)| source[field.name()].as_str().is_some_and(|v| values.iter().any(|wanted| wanted == v)))
+}
+
+fn is_like(source: &Value, or: &Or) -> bool {
+    let id = source[Field::Session.name()].as_str().unwrap_or_default();
+    has(source, &or.terms) && (or.patterns.is_empty() || or.patterns.iter().any(|pattern| pattern.matches(id)))
 }
 
 fn parse(body: &str) -> Result<Value, StoreError> {

@@ -10,13 +10,13 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use firesteel_model::Version;
+use firesteel_model::{Pattern, Version};
 use firesteel_session::ports::StoreError;
 use opensearch::http::Method;
 use serde_json::{Value, json};
 
 use crate::ambient::wall_clock;
-use crate::documents::{Documents, Found, Index, Key, Op, Opened, Order, Search};
+use crate::documents::{Documents, Field, Found, Index, Key, Op, Opened, Order, Search};
 use crate::store::Settings;
 use crate::wire::mapping;
 use answer::{error_type, refusal};
@@ -82,23 +82,25 @@ impl OpenSearch {
 
     /// One page of a search's hits.
     async fn page(&self, search: &Search, size: usize, after: Option<&Value>) -> Result<Vec<Value>, StoreError> {
-        let terms: Vec<Value> =
-            search.terms.iter().map(|(f, wanted)| json!({ "terms": { f.name(): wanted } })).collect();
         let sort = match search.order {
-            Order::Oldest(field) => {
-                json!([{ field.name(): { "order": "asc", "missing": 0 } }, { "statementId": { "order": "asc" } }])
+            Order::Oldest(field) | Order::OldestOfEachSession(field) => {
+                let missing = if field == Field::Session { json!("_first") } else { json!(0) };
+                json!([{ field.name(): { "order": "asc", "missing": missing } }, { "statementId": { "order": "asc" } }])
             }
             Order::Newest(field) => json!([{ field.name(): { "order": "desc" } }]),
         };
         let mut body = json!({
             "size": size,
-            "query": { "bool": { "filter": terms } },
+            "query": query(search),
             "sort": sort,
             "seq_no_primary_term": true,
             "track_total_hits": false,
         });
         if let Some(after) = after {
             body["search_after"] = after.clone();
+        }
+        if let Order::OldestOfEachSession(_) = search.order {
+            body["collapse"] = json!({ "field": Field::Session.name() });
         }
         let path = format!("/{}/_search", self.settings.name(search.index));
         let request = Request {
@@ -122,6 +124,29 @@ impl OpenSearch {
             _ => Err(StoreError::Corrupt("what answered is not OpenSearch: a search has no hits".to_owned())),
         }
     }
+}
+
+fn query(search: &Search) -> Value {
+    let all = |terms: &[(Field, Vec<String>)], patterns: &[Pattern]| {
+        let mut filter: Vec<Value> = terms.iter().map(|(f, wanted)| json!({ "terms": { f.name(): wanted } })).collect();
+        if !patterns.is_empty() {
+            let like = |p| json!({ "wildcard": { Field::Session.name(): { "value": wildcard(p) } } });
+            filter.push(any(patterns.iter().map(like).collect()));
+        }
+        json!({ "bool": { "filter": filter } })
+    };
+    let mut alternatives = vec![all(&search.terms, &[])];
+    alternatives.extend(search.or.iter().map(|or| all(&or.terms, &or.patterns)));
+    if alternatives.len() == 1 { alternatives.remove(0) } else { json!({ "bool": { "filter": any(alternatives) } }) }
+}
+
+fn any(queries: Vec<Value>) -> Value {
+    json!({ "bool": { "should": queries, "minimum_should_match": 1 } })
+}
+
+/// The pattern as a wildcard query has it, where more than the star is special.
+fn wildcard(pattern: &Pattern) -> String {
+    pattern.as_str().replace('\\', r"\\").replace('?', r"\?")
 }
 
 fn version(found: &Value) -> Result<Version, StoreError> {
@@ -262,7 +287,7 @@ impl Documents for OpenSearch {
         // Only the oldest first are paged: their order has no ties.
         let most = match search.order {
             Order::Oldest(_) => PAGE,
-            Order::Newest(_) => WINDOW,
+            Order::Newest(_) | Order::OldestOfEachSession(_) => WINDOW,
         };
         let (mut hits, mut after) = (Vec::new(), None);
         loop {

@@ -308,6 +308,7 @@ impl<D: Documents> ResultStore for Store<D> {
 
     async fn result(&self, query_id: &QueryId) -> Result<Option<ResultDocument>, StoreError> {
         let search = Search {
+            or: Vec::new(),
             index: Index::Results,
             terms: vec![(Field::Query, vec![query_id.as_str().to_owned()])],
             order: Order::Newest(Field::Updated),

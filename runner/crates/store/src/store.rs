@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use firesteel_model::{
-    Attempt, Expect, Session, SessionChange, SessionId, Statement, StatementId, StatementState, Stored, Version,
+    Attempt, Expect, Pattern, Session, SessionChange, SessionId, Statement, StatementId, StatementState, Stored,
+    Version,
 };
-use firesteel_session::ports::{Companion, Filter, Marker, Open, Prepared, SessionStore, StoreError, Watched};
+use firesteel_session::ports::{
+    Companion, Filter, Marker, Open, Overview, Prepared, SessionStore, StoreError, Watched,
+};
 use serde_json::{Map, Value, json};
 
 use crate::documents::{Documents, Field, Found, Index, Key, Op, Opened, Order, Search};
@@ -101,14 +104,14 @@ impl<D: Documents> Store<D> {
         staged
     }
 
-    fn index(&self) -> Index {
+    pub(crate) fn index(&self) -> Index {
         match self.scope {
             Scope::Requests => Index::Requests,
             Scope::Batch => Index::State,
         }
     }
 
-    fn session_key(&self, id: &SessionId) -> Key {
+    pub(crate) fn session_key(&self, id: &SessionId) -> Key {
         match self.scope {
             Scope::Requests => Key { index: Index::Requests, id: id.as_str().to_owned() },
             Scope::Batch => state(ids::batch_session(id)),
@@ -136,7 +139,7 @@ impl<D: Documents> Store<D> {
         Ok(Stored { version: found.version, value: wire::statement::read(id, &found.source)? })
     }
 
-    fn open(&self, id: &SessionId, found: Vec<Found>) -> Open {
+    pub(crate) fn open(&self, id: &SessionId, found: Vec<Found>) -> Open {
         let mut open = Open::default();
         for hit in found {
             if hit.source["type"] == "session" {
@@ -163,9 +166,20 @@ impl<D: Documents> Store<D> {
                 // A session that was ended by another is noticed by the same search.
                 (Field::State, ["waiting", "running", "dead", "fail"].map(str::to_owned).to_vec()),
             ],
+            or: Vec::new(),
             order: Order::Oldest(Field::Submitted),
             limit,
         }
+    }
+
+    /// The store's time, for a document. Not for long: a heartbeat matters more than its stamp, for which the last measurement still stands.
+    pub(crate) async fn stamp(&self) -> u64 {
+        match tokio::time::timeout(MEASURING, self.documents.measure()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "the store's clock was not measured"),
+            Err(_) => tracing::debug!("the store's clock was not measured in time"),
+        }
+        self.documents.now()
     }
 
     pub(crate) async fn find(&self, key: Key) -> Result<Option<Found>, StoreError> {
@@ -246,13 +260,7 @@ impl<D: Documents> SessionStore for Store<D> {
         expect: Version,
         change: &SessionChange,
     ) -> Result<Version, StoreError> {
-        // Not for long: a heartbeat matters more than its stamp, for which the last measurement still stands.
-        match tokio::time::timeout(MEASURING, self.documents.measure()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "the store's clock was not measured"),
-            Err(_) => tracing::debug!("the store's clock was not measured in time"),
-        }
-        let fields = text(&wire::session::change(change, self.documents.now()));
+        let fields = text(&wire::session::change(change, self.stamp().await));
         self.write(Op::Update { key: self.session_key(id), at: expect, fields }, false).await
     }
 
@@ -265,6 +273,33 @@ impl<D: Documents> SessionStore for Store<D> {
     async fn every_open_statement(&self, session: &SessionId) -> Result<Open, StoreError> {
         self.documents.refresh(self.index()).await?;
         Ok(self.open(session, self.documents.search(&self.open_search(session, usize::MAX)).await?))
+    }
+
+    async fn open_statements_of(
+        &self,
+        sessions: &[SessionId],
+        fresh: &[Pattern],
+        limit: usize,
+    ) -> Result<Overview, StoreError> {
+        self.overview(sessions, fresh, limit).await
+    }
+
+    async fn live_sessions(&self, patterns: &[Pattern]) -> Result<Vec<Stored<Session>>, StoreError> {
+        self.live(patterns).await
+    }
+
+    async fn sessions_at(
+        &self,
+        ids: &[SessionId],
+    ) -> Result<Vec<Result<Option<Stored<Session>>, StoreError>>, StoreError> {
+        self.read_sessions(ids).await
+    }
+
+    async fn write_sessions(
+        &self,
+        changes: &[(SessionId, Version, SessionChange)],
+    ) -> Result<Vec<Result<Version, StoreError>>, StoreError> {
+        self.change_sessions(changes).await
     }
 
     async fn statement(&self, id: &StatementId) -> Result<Option<Stored<Statement>>, StoreError> {
@@ -349,7 +384,10 @@ impl<D: Documents> SessionStore for Store<D> {
         }
         let terms = vec![(Field::Type, vec!["session".to_owned()])];
         let order = Order::Newest(Field::Renewed);
-        let found = self.documents.search(&Search { index: self.index(), terms, order, limit: filter.limit }).await?;
+        let found = self
+            .documents
+            .search(&Search { index: self.index(), terms, or: Vec::new(), order, limit: filter.limit })
+            .await?;
         let mut sessions = Vec::new();
         for hit in found {
             let id = match self.scope {
@@ -376,7 +414,10 @@ impl<D: Documents> SessionStore for Store<D> {
             terms.push((Field::Query, vec![query.as_str().to_owned()]));
         }
         let order = Order::Newest(Field::Submitted);
-        let found = self.documents.search(&Search { index: self.index(), terms, order, limit: filter.limit }).await?;
+        let found = self
+            .documents
+            .search(&Search { index: self.index(), terms, or: Vec::new(), order, limit: filter.limit })
+            .await?;
         let mut statements = Vec::new();
         for hit in found {
             match self.read_statement(&hit) {

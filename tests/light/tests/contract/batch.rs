@@ -39,6 +39,6 @@ async fn a_batch_leaves_only_its_result_where_others_look(stores: &Stores) {
     assert_eq!(stores.b.sessions(&all).await.unwrap()[0].value.id, s.id);
     assert_eq!(stores.b.statements(&all).await.unwrap()[0].value.state, StatementState::Success);
     let order = Order::Newest(Field::Submitted);
-    let search = Search { index: Index::Requests, terms: vec![], order, limit: 10 };
+    let search = Search { index: Index::Requests, terms: vec![], or: Vec::new(), order, limit: 10 };
     assert_eq!(stores.raw.search(&search).await, Ok(vec![]));
 }

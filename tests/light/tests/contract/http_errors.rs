@@ -155,6 +155,7 @@ async fn a_search_that_did_not_see_everything_is_no_answer() {
     let search = firesteel_store::documents::Search {
         index: Index::Requests,
         terms: vec![],
+        or: Vec::new(),
         order: firesteel_store::documents::Order::Newest(firesteel_store::documents::Field::Submitted),
         limit: 10,
     };

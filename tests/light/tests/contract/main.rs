@@ -8,6 +8,7 @@ mod faults;
 mod file;
 mod http;
 mod http_errors;
+mod many;
 mod peer;
 mod people;
 mod results;

@@ -126,6 +126,7 @@ async fn documents_in_results(stores: &Stores) -> usize {
     let search = Search {
         index: Index::Results,
         terms: vec![(Field::Session, vec!["s".to_owned()])],
+        or: Vec::new(),
         order: Order::Newest(Field::Updated),
         limit: 100,
     };
@@ -247,6 +248,7 @@ async fn nothing_else_in_the_result_index_can_be_found(stores: &Stores) {
     let search = Search {
         index: Index::Results,
         terms: vec![(Field::Session, vec!["s".to_owned()])],
+        or: Vec::new(),
         order: Order::Newest(Field::Updated),
         limit: 100,
     };

@@ -6,7 +6,7 @@ use std::fs::OpenOptions;
 use std::path::Path;
 use std::time::Duration;
 
-use firesteel_model::Version;
+use firesteel_model::{Pattern, Version};
 use firesteel_session::ports::StoreError;
 use rusqlite::types::Value as Sql;
 use rusqlite::{ErrorCode, Statement, params_from_iter};
@@ -249,23 +249,55 @@ impl<'c> Connection<'c> {
 
 /// A search as SQL. The inner query finds and orders the hits by an index; only their documents are read.
 fn query(search: &Search) -> (String, Vec<Sql>) {
-    let mut sql = "SELECT id, seq_no, json FROM documents WHERE rowid IN (SELECT rowid FROM documents \
-                   WHERE collection = ?"
-        .to_owned();
-    let mut values = vec![collection(search.index)];
-    for (field, wanted) in &search.terms {
-        let marks = vec!["?"; wanted.len()].join(", ");
-        // Writing to a String cannot fail.
-        let _ = write!(sql, " AND {} IN ({marks})", column(*field));
-        values.extend(wanted.iter().map(|w| Sql::from(w.clone())));
-    }
     let order = match search.order {
-        Order::Oldest(field) => format!("ORDER BY {}, id", column(field)),
+        Order::Oldest(field) | Order::OldestOfEachSession(field) => format!("ORDER BY {}, id", column(field)),
         Order::Newest(field) => format!("ORDER BY {} DESC", column(field)),
     };
-    let _ = write!(sql, " {order} LIMIT ?) {order}");
-    values.push(number_of(u64::try_from(search.limit).unwrap_or(u64::MAX)));
+    let mut values = Vec::new();
+    let limit = number_of(u64::try_from(search.limit).unwrap_or(u64::MAX));
+    let mut wanted = vec![(&search.terms, &[][..])];
+    // A search each, since one with an OR would go by no index.
+    wanted.extend(search.or.iter().map(|or| (&or.terms, &or.patterns[..])));
+    let found = wanted.into_iter().map(|(terms, patterns)| {
+        let mut found = "SELECT rowid FROM documents WHERE collection = ?".to_owned();
+        values.push(collection(search.index));
+        conditions(&mut found, &mut values, terms, patterns);
+        if let Order::OldestOfEachSession(_) = search.order {
+            let ranked = format!("SELECT rowid AS at, row_number() OVER (PARTITION BY session_id {order}) AS n FROM");
+            found = found.replacen("SELECT rowid FROM", &ranked, 1);
+            found = format!("SELECT rowid FROM documents WHERE rowid IN (SELECT at FROM ({found}) WHERE n = 1)");
+        }
+        values.push(limit.clone());
+        format!("SELECT rowid FROM ({found} {order} LIMIT ?)")
+    });
+    let found = found.collect::<Vec<_>>().join(" UNION ALL ");
+    let sql = format!("SELECT id, seq_no, json FROM documents WHERE rowid IN ({found}) {order} LIMIT ?");
+    values.push(limit);
     (sql, values)
+}
+
+/// More values of a field than this are handed over as one, so that the text of a search does not hang on their number.
+const FEW: usize = 4;
+
+fn conditions(sql: &mut String, values: &mut Vec<Sql>, terms: &[(Field, Vec<String>)], patterns: &[Pattern]) {
+    // Writing to a String cannot fail.
+    for (field, wanted) in terms {
+        if wanted.len() > FEW {
+            let _ = write!(sql, " AND {} IN (SELECT value FROM json_each(?))", column(*field));
+            values.push(Value::from(wanted.clone()).to_string().into());
+        } else {
+            let marks = vec!["?"; wanted.len()].join(", ");
+            let _ = write!(sql, " AND {} IN ({marks})", column(*field));
+            values.extend(wanted.iter().map(|w| Sql::from(w.clone())));
+        }
+    }
+    if !patterns.is_empty() {
+        let globs = vec!["session_id GLOB ?"; patterns.len()].join(" OR ");
+        let _ = write!(sql, " AND ({globs})");
+        // Where more than the star is special, it stands in brackets.
+        let plain = |p: &Pattern| p.as_str().replace('[', "[[]").replace('?', "[?]");
+        values.extend(patterns.iter().map(|p| Sql::from(plain(p))));
+    }
 }
 
 fn collection(index: Index) -> Sql {
@@ -299,6 +331,7 @@ fn version(seq_no: i64) -> Version {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::documents::Or;
 
     /// Else each poll would read every statement that there ever was.
     #[test]
@@ -322,11 +355,40 @@ mod tests {
             (Index::Results, vec![id], Order::Newest(Field::Updated), "by_query (collection=? AND query_id=?)"),
         ] {
             let terms = fields.into_iter().map(|field| (field, vec![String::new(), String::new()])).collect();
-            let (sql, values) = query(&Search { index, terms, order, limit: 1 });
+            let (sql, values) = query(&Search { index, terms, or: Vec::new(), order, limit: 1 });
             let mut plan = sqlite.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a query");
             let steps = plan.query_map(params_from_iter(values), |row| row.get::<_, String>(3)).expect("a plan");
             let steps: Vec<String> = steps.map(|step| step.expect("text")).collect();
             assert!(steps.iter().any(|step| step.contains(by)), "{by}: {steps:?}");
+        }
+    }
+
+    /// Else each poll of a process that serves a thousand sessions would read every statement that there ever was.
+    #[test]
+    fn a_search_over_many_sessions_goes_by_the_index_and_its_text_does_not_hang_on_their_number() {
+        let sqlite = rusqlite::Connection::open_in_memory().expect("memory");
+        sqlite.execute_batch(SCHEMA).expect("the schema");
+        let search = |sessions: usize, order| {
+            let values = |field, number| (field, vec![String::new(); number]);
+            let patterns = vec![Pattern::new("*").expect("a pattern")];
+            query(&Search {
+                index: Index::Requests,
+                terms: vec![values(Field::Type, 2), values(Field::Session, sessions), values(Field::State, 4)],
+                or: vec![Or { terms: vec![values(Field::Type, 1), values(Field::State, 1)], patterns }],
+                order,
+                limit: 1,
+            })
+        };
+        for order in [Order::Oldest(Field::Submitted), Order::OldestOfEachSession(Field::Submitted)] {
+            let (sql, values) = search(1_000, order);
+            assert_eq!(sql, search(50, order).0);
+            let mut plan = sqlite.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a query");
+            let steps = plan.query_map(params_from_iter(values), |row| row.get::<_, String>(3)).expect("a plan");
+            let steps: Vec<String> = steps.map(|step| step.expect("text")).collect();
+            for by in ["(collection=? AND type=? AND session_id=? AND state=?)", "by_session (collection=? AND type=?)"]
+            {
+                assert!(steps.iter().any(|step| step.contains(by)), "{by}: {steps:?}");
+            }
         }
     }
 }
