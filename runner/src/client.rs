@@ -140,6 +140,7 @@ impl Client {
                         owner: None,
                         last_update: self.store.time().await?,
                         draining: false,
+                        recovering: false,
                         error: String::new(),
                     };
                     match self.store.create_session(&session).await {

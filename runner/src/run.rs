@@ -211,6 +211,7 @@ async fn make_batch(
         owner: None,
         last_update: now,
         draining: false,
+        recovering: false,
         error: String::new(),
     };
     for made in [store.create_statement(&statement, None).await, store.create_session(&session).await] {

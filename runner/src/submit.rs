@@ -186,6 +186,7 @@ mod tests {
             owner: lease.map(owner),
             last_update: 1_000_000,
             draining: false,
+            recovering: false,
             error: String::new(),
         }
     }

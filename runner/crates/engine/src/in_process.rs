@@ -97,7 +97,7 @@ impl Drop for Stop {
 impl Engine for InProcess {
     async fn plan(&self, journal: &Journal, request: &Request) -> Result<Box<dyn Plan>, EngineError> {
         let mut open = self.open(journal.generation())?;
-        if !journal.entries().starts_with(&open.applied.lock().await) {
+        if journal.missing(&open.applied.lock().await).is_none() {
             self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
             open = self.open(journal.generation())?;
         }
@@ -105,8 +105,8 @@ impl Engine for InProcess {
         let applied = Arc::clone(&open.applied);
         let work = self.handle().spawn(async move {
             let mut done = applied.lock().await;
-            for entry in &journal.entries()[done.len()..] {
-                session.replay(&entry.0).await;
+            for entry in journal.missing(&done).unwrap_or_default() {
+                session.replay(&entry.text).await;
             }
             *done = journal.entries().to_vec();
             session.plan(&request.lang, &request.text.0).await
@@ -139,12 +139,12 @@ impl Plan for Waiting {
     }
 
     fn entry(&self) -> Option<Entry> {
-        self.planned.entry.clone().map(Entry)
+        self.planned.entry.clone().map(Entry::new)
     }
 
     async fn run(self: Box<Self>) -> Result<Output, EngineError> {
         let Waiting { planned, open, handle } = *self;
-        let entry = planned.entry.clone().map(Entry);
+        let entry = planned.entry.clone().map(Entry::new);
         let session = Arc::clone(&open.session);
         let work = handle.spawn(async move { session.run(planned).await });
         let stop = Stop(work.abort_handle());

@@ -105,7 +105,7 @@ impl Workers {
             let ledger = lock(&assigned.ledger);
             let fits = assigned.generation == journal.generation()
                 && ledger.unsure == 0
-                && journal.entries().starts_with(&ledger.applied);
+                && journal.missing(&ledger.applied).is_some();
             drop(ledger);
             if !alive || !fits || assigned.process.outgrown() {
                 seats.assigned = None;
@@ -133,12 +133,12 @@ impl Workers {
         for _ in 0..3 {
             let assigned = self.seat(&mut seats, journal).await?;
             let n = self.next.fetch_add(1, Ordering::Relaxed);
-            let missing = &journal.entries()[lock(&assigned.ledger).applied.len()..];
+            let missing = journal.missing(&lock(&assigned.ledger).applied).unwrap_or_default();
             let plan = ToWorker::Plan {
                 n,
                 lang: request.lang.clone(),
                 text: request.text.0.clone(),
-                entries: missing.iter().map(|e| e.0.clone()).collect(),
+                entries: missing.iter().map(|e| e.text.clone()).collect(),
             };
             let frame =
                 wire::message(&plan).ok().filter(|f| f.len() as u64 <= self.settings.max_frame).ok_or_else(|| {
@@ -154,7 +154,7 @@ impl Workers {
                 })?;
             if let Ok(line) = assigned.process.begin(n, &frame) {
                 let ledger = Arc::clone(&assigned.ledger);
-                lock(&ledger).applied.extend_from_slice(missing);
+                lock(&ledger).applied = journal.entries().to_vec();
                 let unsure = (!missing.is_empty()).then(|| Unsure::new(&ledger));
                 return Ok((line, ledger, unsure));
             }
@@ -190,7 +190,7 @@ impl Engine for Workers {
             unsure.settled(None);
         }
         let planned = match said {
-            Said::Planned { kind, entry } => Planned { line, ledger, kind: kind.into(), entry: entry.map(Entry) },
+            Said::Planned { kind, entry } => Planned { line, ledger, kind: kind.into(), entry: entry.map(Entry::new) },
             said => return Err(unexpected(said)),
         };
         if self.settings.spare {

@@ -206,6 +206,7 @@ mod tests {
                 owner: Some(Owner { runner: runner(owner), lease_millis: 60_000 }),
                 last_update: 0,
                 draining: false,
+                recovering: false,
                 error: String::new(),
             },
         }

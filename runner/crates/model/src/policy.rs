@@ -37,6 +37,8 @@ pub struct Policy {
     pub stop_grace: u64,
     /// How long statements that are left in a session which this runner ended may wait for its recovery before they are failed.
     pub sweep: u64,
+    /// Between sweeps over all sessions of the request index.
+    pub sweep_every: u64,
     /// The first wait after a store error; doubles up to `retry_max`.
     pub retry: u64,
     /// The longest wait between two tries.
@@ -80,6 +82,7 @@ impl Default for Policy {
             unreachable: 600_000,
             stop_grace: 20_000,
             sweep: 30_000,
+            sweep_every: 60_000,
             retry: 50,
             retry_max: 5_000,
             standby: false,

@@ -23,6 +23,8 @@ pub struct Session {
     pub last_update: u64,
     /// It takes no new statements.
     pub draining: bool,
+    /// Its statements are moved to another session: nobody else is to end them.
+    pub recovering: bool,
     /// Why it failed, empty if it did not.
     pub error: String,
 }

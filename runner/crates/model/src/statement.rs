@@ -62,6 +62,12 @@ pub enum StatementState {
 }
 
 impl StatementState {
+    /// Somebody claimed it.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        matches!(self, StatementState::Running { .. })
+    }
+
     /// No event leads out of it.
     #[must_use]
     pub fn is_terminal(&self) -> bool {

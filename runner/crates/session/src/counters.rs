@@ -42,6 +42,10 @@ pub struct Counters {
     pub store_trouble: StoreTrouble,
     /// Writes refused because their version was old.
     pub conflicts: Counter<u64, AtomicU64>,
+    /// Defines taken out of a journal because their statements did not succeed.
+    pub defines_voided: Counter,
+    /// Statements that another runner had left and a sweep settled.
+    pub statements_swept: Counter,
     /// Claim to decision, in seconds.
     pub statement_seconds: Histogram,
     /// Worker processes that died under a statement.
@@ -65,6 +69,8 @@ impl Default for Counters {
             store_failures: Counter::default(),
             store_trouble: StoreTrouble::default(),
             conflicts: Counter::default(),
+            defines_voided: Counter::default(),
+            statements_swept: Counter::default(),
             statement_seconds: Histogram::new(exponential_buckets(0.001, 2.0, 20)),
             workers_died: Counter::default(),
             unreadable: Arc::default(),
@@ -96,6 +102,16 @@ impl Counters {
             self.store_failures.clone(),
         );
         r.register("conflicts", "Writes refused because their version was old", self.conflicts.clone());
+        r.register(
+            "defines_voided",
+            "Defines taken out of a journal because their statements did not succeed",
+            self.defines_voided.clone(),
+        );
+        r.register(
+            "statements_swept",
+            "Statements that another runner had left and a sweep settled",
+            self.statements_swept.clone(),
+        );
         r.register("workers_died", "Worker processes that died under a statement", self.workers_died.clone());
         r.register_with_unit("statement", "Claim to decision", Unit::Seconds, self.statement_seconds.clone());
     }

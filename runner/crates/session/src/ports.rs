@@ -15,7 +15,7 @@ use firesteel_model::{
 use futures::stream::BoxStream;
 use tokio::sync::watch;
 
-use crate::journal::{Entry, Journal};
+use crate::journal::{Entry, Found, Journal, Record};
 
 /// The runner's own time.
 #[async_trait]
@@ -99,9 +99,11 @@ pub struct Companion {
     pub user: Option<String>,
     /// Executions begun; written before the second and each later one.
     pub attempts: u32,
+    /// The attempts that staged something, or are about to.
+    pub staged: Vec<Attempt>,
     /// The attempt whose staged result may be published. Only rises.
     pub candidate: Option<Attempt>,
-    /// The candidate's result can be read.
+    /// What the statement left can be read, and nothing else of it is left to be removed. A mark that may be late, never early.
     pub published: bool,
     /// What the candidate's result holds.
     pub totals: Option<Totals>,
@@ -151,6 +153,15 @@ pub struct Marker {
     pub runner: RunnerId,
     /// Under which attempt.
     pub attempt: Attempt,
+}
+
+/// A statement in whose session nobody is at work, or whose result nobody has published yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// The statement.
+    pub statement: Stored<Statement>,
+    /// Its session, None if its document is gone.
+    pub session: Option<Stored<Session>>,
 }
 
 /// Which sessions and statements a listing shows.
@@ -237,6 +248,18 @@ pub trait SessionStore: Send + Sync + 'static {
         expect: Expect,
         companion: &Companion,
     ) -> Result<Version, StoreError>;
+
+    /// Reads a session's journal: the newest snapshot and what follows it. In real time.
+    async fn journal(&self, session: &SessionId) -> Result<Found, StoreError>;
+    /// Reads one record of it.
+    async fn journal_record(&self, session: &SessionId, n: u64) -> Result<Option<Record>, StoreError>;
+    /// Makes record `n`. `Conflict`: it exists.
+    async fn append_journal(&self, session: &SessionId, n: u64, record: &Record) -> Result<(), StoreError>;
+
+    /// Statements that are waiting or running in sessions that have ended or are gone, of all sessions, by a complete search.
+    async fn left_open(&self) -> Result<Vec<Left>, StoreError>;
+    /// Statements that have ended and of which something is left to be published or removed, of all sessions, by a complete search.
+    async fn left_unpublished(&self) -> Result<Vec<Left>, StoreError>;
 
     /// Lists sessions, last renewed first.
     async fn sessions(&self, filter: &Filter) -> Result<Vec<Stored<Session>>, StoreError>;
@@ -328,10 +351,16 @@ pub trait ResultStore: Send + Sync + 'static {
         rows: &[String],
         totals: Totals,
     ) -> Result<(), StageError>;
-    /// Makes a staged and decided result readable, and waits until a search finds it. Publishing again changes nothing.
+    /// Makes a staged result readable whose attempt the statement was decided for, and waits until a search finds it. Publishing again
+    /// changes nothing.
     async fn publish(&self, outcome: &Outcome<'_>) -> Result<(), StoreError>;
+    /// Makes it known that a statement is about to fail: whoever dies after the decision, [`SessionStore::left_unpublished`] finds it.
+    async fn announce(&self, outcome: &Outcome<'_>) -> Result<(), StoreError>;
     /// Makes the result document of a failed statement, from the statement, under an id that depends on nothing else. Again: changes nothing.
     async fn publish_failure(&self, outcome: &Outcome<'_>) -> Result<(), StoreError>;
+    /// Publishes what belongs to a statement that has ended, whoever decided it, and removes what other attempts staged. The outcome's
+    /// attempt does not matter: the companion says which one counts. Again: changes nothing.
+    async fn settle(&self, outcome: &Outcome<'_>) -> Result<(), StoreError>;
     /// Removes what an attempt staged.
     async fn discard(&self, outcome: &Outcome<'_>) -> Result<(), StoreError>;
 

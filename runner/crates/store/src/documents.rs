@@ -76,6 +76,8 @@ pub enum Field {
     State,
     /// `sessionId`
     Session,
+    /// `kind`: what a document of the state index is.
+    Kind,
     /// `queryId`
     Query,
     /// `submitTime`
@@ -94,6 +96,7 @@ impl Field {
             Field::Type => "type",
             Field::State => "state",
             Field::Session => "sessionId",
+            Field::Kind => "kind",
             Field::Query => "queryId",
             Field::Submitted => "submitTime",
             Field::Renewed => "lastUpdateTime",

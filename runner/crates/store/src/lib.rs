@@ -23,12 +23,14 @@
 
 mod ambient;
 pub mod documents;
+mod journal;
 mod many;
 mod memory;
 mod opensearch;
 mod results;
 mod sqlite;
 mod store;
+mod sweeps;
 pub mod wire;
 
 use std::path::Path;

@@ -5,9 +5,8 @@ use firesteel_model::{Attempt, QueryId, StatementId, Version};
 use firesteel_session::ports::{
     Column, Companion, Outcome, Page, ResultDocument, ResultStore, StageError, StoreError, Totals,
 };
-use serde_json::{Map, Value, json};
 
-use crate::documents::{Documents, Field, Found, Index, Key, Op, Order, Search};
+use crate::documents::{Documents, Field, Index, Key, Op, Order, Search};
 use crate::store::{Staged, Store, corrupt, reading, state, text};
 use crate::wire::{self, ids};
 
@@ -40,12 +39,12 @@ fn too_busy() -> StoreError {
 }
 
 impl<D: Documents> Store<D> {
-    async fn bulk<const N: usize>(
-        &self,
-        ops: [Op; N],
-        refresh: bool,
-    ) -> Result<[Result<Version, StoreError>; N], StoreError> {
-        let outcomes = self.documents.bulk(ops.into(), refresh).await?;
+    /// Performs these writes, and tells what waits for a request to ride on.
+    async fn bulk<const N: usize>(&self, ops: [Op; N]) -> Result<[Result<Version, StoreError>; N], StoreError> {
+        let ops = ops.into_iter().chain(self.take_marks()).collect();
+        let mut outcomes = self.documents.bulk(ops, false).await?;
+        // A companion that was changed meanwhile is settled by a sweep.
+        outcomes.truncate(N);
         outcomes.try_into().map_err(|_| StoreError::Unknown("the store did not answer for each document".to_owned()))
     }
 
@@ -56,7 +55,10 @@ impl<D: Documents> Store<D> {
         holder.map(|h| h == statement.as_str()).ok_or(StoreError::Conflict)
     }
 
-    async fn read_companion(&self, statement: &StatementId) -> Result<Option<(Version, Companion)>, StoreError> {
+    pub(crate) async fn read_companion(
+        &self,
+        statement: &StatementId,
+    ) -> Result<Option<(Version, Companion)>, StoreError> {
         reading(self.find(state(ids::companion(statement))).await?, |f| {
             Ok((f.version, wire::state::read_companion(&f.source)?))
         })
@@ -73,7 +75,9 @@ impl<D: Documents> Store<D> {
             if there.candidate == Some(outcome.attempt) && there.totals == Some(totals) {
                 return Ok(at);
             }
-            let fields = text(&wire::state::candidate(Some(outcome.attempt), Some(totals), false));
+            let mut fields = wire::state::candidate(Some(outcome.attempt), Some(totals));
+            fields.append(&mut wire::state::staged(&with(&there.staged, outcome.attempt)));
+            let fields = text(&fields);
             match self.write(Op::Update { key: state(ids::companion(statement)), at, fields }, false).await {
                 Err(StoreError::Conflict) => {}
                 Err(error) => return Err(error.into()),
@@ -83,30 +87,41 @@ impl<D: Documents> Store<D> {
         Err(too_busy().into())
     }
 
-    /// Publishes at these versions; None: that part is published. False: one of them is old.
-    async fn publish_at(
-        &self,
-        outcome: &Outcome<'_>,
-        result: Option<Version>,
-        companion: Option<Version>,
-    ) -> Result<bool, StoreError> {
-        let statement = &outcome.statement.id;
-        let mut ops = Vec::new();
-        if let Some(at) = result {
-            let key = results(ids::result(statement, outcome.attempt));
-            ops.push(Op::Update { key, at, fields: text(&wire::result::visible(outcome)) });
+    /// Notes in the companion that an attempt is about to stage something, before it does.
+    async fn note_attempt(&self, outcome: &Outcome<'_>) -> Result<(), StoreError> {
+        let statement = outcome.statement;
+        let new = Companion {
+            session: statement.session.as_str().to_owned(),
+            attempts: 1,
+            staged: vec![outcome.attempt],
+            ..Companion::default()
+        };
+        let op = Op::Create {
+            key: state(ids::companion(&statement.id)),
+            body: text(&wire::state::companion(&statement.id, &new)),
+        };
+        if acknowledged(self.write(op, false).await)?.is_some() {
+            return Ok(());
         }
-        if let Some(at) = companion {
-            ops.push(Op::Update { key: state(ids::companion(statement)), at, fields: text(&published()) });
+        for _ in 0..ROUNDS {
+            let (at, there) = self.read_companion(&statement.id).await?.ok_or(StoreError::Conflict)?;
+            if there.staged.contains(&outcome.attempt) {
+                return Ok(());
+            }
+            let fields = text(&wire::state::staged(&with(&there.staged, outcome.attempt)));
+            let op = Op::Update { key: state(ids::companion(&statement.id)), at, fields };
+            if acknowledged(self.write(op, false).await)?.is_some() {
+                return Ok(());
+            }
         }
-        let mut fresh = true;
-        for outcome in self.documents.bulk(ops, true).await? {
-            fresh &= acknowledged(outcome)?.is_some();
-        }
-        if fresh && result.is_none() {
-            self.documents.refresh(Index::Results).await?;
-        }
-        Ok(fresh)
+        Err(too_busy())
+    }
+
+    /// Publishes at this version. False: it is old.
+    async fn publish_at(&self, outcome: &Outcome<'_>, at: Version) -> Result<bool, StoreError> {
+        let key = results(ids::result(&outcome.statement.id, outcome.attempt));
+        let op = Op::Update { key, at, fields: text(&wire::result::visible(outcome)) };
+        Ok(acknowledged(self.write(op, true).await)?.is_some())
     }
 
     async fn publish_what_is_there(&self, outcome: &Outcome<'_>) -> Result<(), StoreError> {
@@ -121,27 +136,25 @@ impl<D: Documents> Store<D> {
             if there.candidate != Some(outcome.attempt) {
                 return Err(StoreError::Conflict);
             }
-            let unpublished = |found: &Found, done: bool| (!done).then_some(found.version);
-            let result_at = unpublished(&result, result.source.get("jobRunId").is_some());
-            let companion_at = unpublished(&companion, there.published);
-            if result_at.is_none() && companion_at.is_none() {
-                return self.documents.refresh(Index::Results).await;
+            if result.source.get("jobRunId").is_some() {
+                self.documents.refresh(Index::Results).await?;
+            } else if !self.publish_at(outcome, result.version).await? {
+                continue;
             }
-            if self.publish_at(outcome, result_at, companion_at).await? {
-                return Ok(());
-            }
+            return if there.published { Ok(()) } else { self.mark(statement, companion.version).await };
         }
         Err(too_busy())
     }
 
     /// Notes in a companion that exists that nothing is left to be published.
-    async fn settle_companion(&self, statement: &StatementId) -> Result<(), StoreError> {
+    pub(crate) async fn settle_companion(&self, statement: &StatementId) -> Result<(), StoreError> {
         for _ in 0..ROUNDS {
             let Some((at, there)) = self.read_companion(statement).await? else { return Ok(()) };
             if there.published {
                 return Ok(());
             }
-            let op = Op::Update { key: state(ids::companion(statement)), at, fields: text(&published()) };
+            let fields = text(&wire::state::published(true));
+            let op = Op::Update { key: state(ids::companion(statement)), at, fields };
             if acknowledged(self.write(op, false).await)?.is_some() {
                 return Ok(());
             }
@@ -150,13 +163,20 @@ impl<D: Documents> Store<D> {
     }
 }
 
-fn published() -> Map<String, Value> {
-    Map::from_iter([("published".to_owned(), json!(true))])
+fn with(staged: &[Attempt], attempt: Attempt) -> Vec<Attempt> {
+    let mut staged = staged.to_vec();
+    if !staged.contains(&attempt) {
+        staged.push(attempt);
+    }
+    staged
 }
 
 #[async_trait]
 impl<D: Documents> ResultStore for Store<D> {
     async fn stage_pages(&self, outcome: &Outcome<'_>, first: u32, pages: &[Page]) -> Result<(), StoreError> {
+        if first == 0 {
+            self.note_attempt(outcome).await?;
+        }
         let (mut ops, mut bytes) = (Vec::new(), 0);
         for (n, page) in (first..).zip(pages) {
             let body = encoded(wire::result::page(outcome, n, page))?;
@@ -184,26 +204,22 @@ impl<D: Documents> ResultStore for Store<D> {
         let companion = Companion {
             session: statement.session.as_str().to_owned(),
             attempts: 1,
+            staged: vec![outcome.attempt],
             candidate: Some(outcome.attempt),
             totals: Some(totals),
             ..Companion::default()
         };
         let create = |key: Key, body: String| Op::Create { key, body };
-        let [result, guard, made] = self
-            .bulk(
-                [
-                    create(
-                        results(ids::result(&statement.id, outcome.attempt)),
-                        encoded(wire::result::staged(outcome, columns, rows, self.documents.now()))?,
-                    ),
-                    create(state(ids::guard(query)), text(&wire::state::guard(query, &statement.id))),
-                    create(
-                        state(ids::companion(&statement.id)),
-                        text(&wire::state::companion(&statement.id, &companion)),
-                    ),
-                ],
-                false,
-            )
+        // The companion first: what is staged can be found by it.
+        let [made, result, guard] = self
+            .bulk([
+                create(state(ids::companion(&statement.id)), text(&wire::state::companion(&statement.id, &companion))),
+                create(
+                    results(ids::result(&statement.id, outcome.attempt)),
+                    encoded(wire::result::staged(outcome, columns, rows, self.documents.now()))?,
+                ),
+                create(state(ids::guard(query)), text(&wire::state::guard(query, &statement.id))),
+            ])
             .await?;
         let result = acknowledged(result)?;
         if acknowledged(guard)?.is_none() && !self.guarded_for(query, &statement.id).await? {
@@ -220,61 +236,71 @@ impl<D: Documents> ResultStore for Store<D> {
                 raised => raised?,
             },
         };
-        self.staged().insert((statement.id.clone(), outcome.attempt), Staged { result, companion: Some(companion) });
+        let staged = Staged { result, companion: Some(companion), guarded: true };
+        self.staged().insert((statement.id.clone(), outcome.attempt), staged);
         Ok(())
     }
 
     async fn publish(&self, outcome: &Outcome<'_>) -> Result<(), StoreError> {
         let name = (outcome.statement.id.clone(), outcome.attempt);
         let staged = self.staged().get(&name).copied().unwrap_or_default();
-        let done = match staged {
-            Staged { result: Some(_), companion: Some(_) } => {
-                self.publish_at(outcome, staged.result, staged.companion).await?
+        match staged {
+            Staged { result: Some(result), companion: Some(companion), .. }
+                if self.publish_at(outcome, result).await? =>
+            {
+                self.mark(&outcome.statement.id, companion).await?;
             }
-            _ => false,
-        };
-        if !done {
-            self.publish_what_is_there(outcome).await?;
+            _ => self.publish_what_is_there(outcome).await?,
         }
         self.staged().remove(&name);
         Ok(())
     }
 
+    async fn announce(&self, outcome: &Outcome<'_>) -> Result<(), StoreError> {
+        let statement = outcome.statement;
+        let companion = Companion { session: statement.session.as_str().to_owned(), ..Companion::default() };
+        let companion = Op::Create {
+            key: state(ids::companion(&statement.id)),
+            body: text(&wire::state::companion(&statement.id, &companion)),
+        };
+        let (made, guard) = match &statement.query_id {
+            None => (self.bulk([companion]).await?[0].clone(), None),
+            Some(query) => {
+                let body = text(&wire::state::guard(query, &statement.id));
+                let guard = Op::Create { key: state(ids::guard(query)), body };
+                let [made, guard] = self.bulk([companion, guard]).await?;
+                (made, Some(guard))
+            }
+        };
+        let companion = acknowledged(made)?;
+        let guarded = matches!(guard.map(acknowledged).transpose()?, None | Some(Some(_)));
+        let staged = Staged { result: None, companion, guarded };
+        self.staged().insert((statement.id.clone(), outcome.attempt), staged);
+        Ok(())
+    }
+
     async fn publish_failure(&self, outcome: &Outcome<'_>) -> Result<(), StoreError> {
         let statement = outcome.statement;
-        if let Some(query) = &statement.query_id {
-            let key = state(ids::guard(query));
-            let body = text(&wire::state::guard(query, &statement.id));
-            let made = acknowledged(self.write(Op::Create { key, body }, false).await)?;
-            if made.is_none() && !self.guarded_for(query, &statement.id).await? {
-                // Whoever asks by that id asks for the other statement.
-                return self.settle_companion(&statement.id).await;
+        let name = (statement.id.clone(), outcome.attempt);
+        let Staged { companion, guarded, .. } = self.staged().get(&name).copied().unwrap_or_default();
+        // Whoever asks by another statement's query id asks for the other statement.
+        if guarded || self.guard(outcome).await? {
+            let key = results(ids::failure(&statement.id));
+            let body = encoded(wire::result::failed(outcome, self.documents.now()))?;
+            if acknowledged(self.write(Op::Create { key, body }, true).await)?.is_none() {
+                self.documents.refresh(Index::Results).await?;
             }
         }
-        let companion =
-            Companion { session: statement.session.as_str().to_owned(), published: true, ..Companion::default() };
-        let [result, companion] = self
-            .bulk(
-                [
-                    Op::Create {
-                        key: results(ids::failure(&statement.id)),
-                        body: encoded(wire::result::failed(outcome, self.documents.now()))?,
-                    },
-                    Op::Create {
-                        key: state(ids::companion(&statement.id)),
-                        body: text(&wire::state::companion(&statement.id, &companion)),
-                    },
-                ],
-                true,
-            )
-            .await?;
-        if acknowledged(result)?.is_none() {
-            self.documents.refresh(Index::Results).await?;
+        match companion {
+            Some(at) => self.mark(&statement.id, at).await?,
+            None => self.settle_companion(&statement.id).await?,
         }
-        if acknowledged(companion)?.is_none() {
-            self.settle_companion(&statement.id).await?;
-        }
+        self.staged().remove(&name);
         Ok(())
+    }
+
+    async fn settle(&self, outcome: &Outcome<'_>) -> Result<(), StoreError> {
+        self.settle_statement(outcome).await
     }
 
     async fn discard(&self, outcome: &Outcome<'_>) -> Result<(), StoreError> {
@@ -328,6 +354,16 @@ impl<D: Documents> ResultStore for Store<D> {
 }
 
 impl<D: Documents> Store<D> {
+    /// Whether the query id, if there is one, is this statement's; claims it if it is nobody's.
+    async fn guard(&self, outcome: &Outcome<'_>) -> Result<bool, StoreError> {
+        let statement = outcome.statement;
+        let Some(query) = &statement.query_id else { return Ok(true) };
+        let key = state(ids::guard(query));
+        let body = text(&wire::state::guard(query, &statement.id));
+        let made = acknowledged(self.write(Op::Create { key, body }, false).await)?;
+        Ok(made.is_some() || self.guarded_for(query, &statement.id).await?)
+    }
+
     async fn create_all(&self, ops: Vec<Op>) -> Result<(), StoreError> {
         if ops.is_empty() {
             return Ok(());

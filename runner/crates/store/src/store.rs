@@ -9,8 +9,9 @@ use firesteel_model::{
     Attempt, Expect, Pattern, Session, SessionChange, SessionId, Statement, StatementId, StatementState, Stored,
     Version,
 };
+use firesteel_session::journal::{self, Record};
 use firesteel_session::ports::{
-    Companion, Filter, Marker, Open, Overview, Prepared, SessionStore, StoreError, Watched,
+    Companion, Filter, Left, Marker, Open, Overview, Prepared, SessionStore, StoreError, Watched,
 };
 use serde_json::{Map, Value, json};
 
@@ -70,6 +71,9 @@ pub struct Store<D> {
     pub(crate) documents: D,
     scope: Scope,
     staged: Mutex<BTreeMap<(StatementId, Attempt), Staged>>,
+    /// Companions at these versions that are to be told that their result is published. The telling rides on the next request that
+    /// writes anyway, for a refresh of the index that they are in would be a third of what publishing costs.
+    marks: Mutex<Vec<(Key, Version)>>,
 }
 
 /// Versions that staging got, so that publishing need not read them.
@@ -77,17 +81,21 @@ pub struct Store<D> {
 pub(crate) struct Staged {
     pub result: Option<Version>,
     pub companion: Option<Version>,
+    /// The query id is known to be this statement's.
+    pub guarded: bool,
 }
 
 /// How long a change of a session waits for the store to tell its time.
 const MEASURING: Duration = Duration::from_millis(500);
 /// More attempts than one runner has between staging and publishing.
 const MOST_STAGED: usize = 256;
+/// So many marks wait for a request to ride on; then they have one of their own.
+const MOST_MARKS: usize = 64;
 
 impl<D: Documents> Store<D> {
     /// The ports over `documents`.
     pub fn new(documents: D, scope: Scope) -> Store<D> {
-        Store { documents, scope, staged: Mutex::default() }
+        Store { documents, scope, staged: Mutex::default(), marks: Mutex::default() }
     }
 
     /// What is underneath.
@@ -104,6 +112,20 @@ impl<D: Documents> Store<D> {
         staged
     }
 
+    pub(crate) fn marks(&self) -> MutexGuard<'_, Vec<(Key, Version)>> {
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that everything this companion's statement left is published, to be told with the next write.
+    pub(crate) async fn mark(&self, statement: &StatementId, at: Version) -> Result<(), StoreError> {
+        let many = {
+            let mut marks = self.marks();
+            marks.push((state(ids::companion(statement)), at));
+            marks.len() >= MOST_MARKS
+        };
+        if many { self.flush_marks().await } else { Ok(()) }
+    }
+
     pub(crate) fn index(&self) -> Index {
         match self.scope {
             Scope::Requests => Index::Requests,
@@ -118,7 +140,7 @@ impl<D: Documents> Store<D> {
         }
     }
 
-    fn statement_key(&self, id: &StatementId) -> Key {
+    pub(crate) fn statement_key(&self, id: &StatementId) -> Key {
         match self.scope {
             Scope::Requests => Key { index: Index::Requests, id: id.as_str().to_owned() },
             Scope::Batch => state(ids::batch(id)),
@@ -134,7 +156,7 @@ impl<D: Documents> Store<D> {
         text(&document)
     }
 
-    fn read_statement(&self, found: &Found) -> Result<Stored<Statement>, BadField> {
+    pub(crate) fn read_statement(&self, found: &Found) -> Result<Stored<Statement>, BadField> {
         let id = (self.scope == Scope::Requests).then_some(found.id.as_str());
         Ok(Stored { version: found.version, value: wire::statement::read(id, &found.source)? })
     }
@@ -261,7 +283,12 @@ impl<D: Documents> SessionStore for Store<D> {
         change: &SessionChange,
     ) -> Result<Version, StoreError> {
         let fields = text(&wire::session::change(change, self.stamp().await));
-        self.write(Op::Update { key: self.session_key(id), at: expect, fields }, false).await
+        let written = self.write(Op::Update { key: self.session_key(id), at: expect, fields }, false).await;
+        if written.is_ok() {
+            // At the latest with a heartbeat; a sweep tells it again if this fails.
+            let _ = self.flush_marks().await;
+        }
+        written
     }
 
     async fn open_statements(&self, session: &SessionId, limit: usize) -> Result<Open, StoreError> {
@@ -376,6 +403,26 @@ impl<D: Documents> SessionStore for Store<D> {
             Expect::Version(at) => Op::Update { key, at, fields: body },
         };
         self.write(op, false).await
+    }
+
+    async fn journal(&self, session: &SessionId) -> Result<journal::Found, StoreError> {
+        self.read_journal(session).await
+    }
+
+    async fn journal_record(&self, session: &SessionId, n: u64) -> Result<Option<Record>, StoreError> {
+        self.read_record(session, n).await
+    }
+
+    async fn append_journal(&self, session: &SessionId, n: u64, record: &Record) -> Result<(), StoreError> {
+        self.make_record(session, n, record).await
+    }
+
+    async fn left_open(&self) -> Result<Vec<Left>, StoreError> {
+        self.find_left_open().await
+    }
+
+    async fn left_unpublished(&self) -> Result<Vec<Left>, StoreError> {
+        self.find_left_unpublished().await
     }
 
     async fn sessions(&self, filter: &Filter) -> Result<Vec<Stored<Session>>, StoreError> {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use firesteel_model::{SessionChange, Statement, StatementState, Version};
-use firesteel_session::ports::{ResultStore, SessionStore, StageError, StoreError};
+use firesteel_session::ports::{Outcome, ResultStore, SessionStore, StageError, StoreError};
 use firesteel_store::documents::{Found, Index, Key, Op, Opened, Search};
 use firesteel_store::{Documents, Memory, Scope, Store};
 
@@ -97,6 +97,13 @@ async fn a_result_is_published_once_and_whole_whatever_answers_are_lost() {
         insist(|| store.publish(&outcome), |e| matches!(e, StoreError::Unknown(_))).await;
         let seen = sound.result(&query("q-st")).await.unwrap().unwrap();
         assert_eq!((seen.rows, seen.columns), (rows, columns), "{lost:b} {done}");
+        sound
+            .settle(&Outcome {
+                statement: &Statement { state: StatementState::Success, ..st.clone() },
+                ..outcome.clone()
+            })
+            .await
+            .unwrap();
         let companion = sound.companion(&st.id).await.unwrap().unwrap().value;
         assert!(companion.published && companion.candidate == Some(outcome.attempt), "{lost:b} {done}");
     }
@@ -104,14 +111,16 @@ async fn a_result_is_published_once_and_whole_whatever_answers_are_lost() {
 
 #[tokio::test]
 async fn a_failure_is_published_once_whatever_answers_are_lost() {
-    for (lost, done) in (0..1 << 5).flat_map(|lost| (0..=2).map(move |done| (lost, done))) {
+    for (lost, done) in (0..1 << 6).flat_map(|lost| (0..=2).map(move |done| (lost, done))) {
         let memory = Memory::new(|| 5);
         let lossy = Lossy::new(&memory, lost, done);
         let store = Store::new(lossy, Scope::Requests);
         let st = Statement { state: failed("why"), ..statement("st", 1) };
         let outcome = outcome(&st, attempt(Version { term: 1, seq_no: 0 }, 1));
+        insist(|| store.announce(&outcome), |e| matches!(e, StoreError::Unknown(_))).await;
         insist(|| store.publish_failure(&outcome), |e| matches!(e, StoreError::Unknown(_))).await;
         let sound = Store::new(memory, Scope::Requests);
+        sound.settle(&outcome).await.unwrap();
         assert_eq!(sound.result(&query("q-st")).await.unwrap().unwrap().error, "why", "{lost:b} {done}");
         assert!(sound.companion(&st.id).await.unwrap().unwrap().value.published, "{lost:b} {done}");
     }

@@ -8,6 +8,7 @@ mod faults;
 mod file;
 mod http;
 mod http_errors;
+mod left;
 mod many;
 mod peer;
 mod people;

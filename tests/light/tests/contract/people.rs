@@ -17,6 +17,7 @@ pub fn session(id: &str) -> Session {
         owner: None,
         last_update: 0,
         draining: false,
+        recovering: false,
         error: String::new(),
     }
 }

@@ -65,8 +65,8 @@ async fn a_result_is_seen_once_it_is_published_and_not_before(stores: &Stores) {
         Companion {
             session: "s".to_owned(),
             attempts: 1,
+            staged: vec![first],
             candidate: Some(first),
-            published: true,
             totals: Some(totals()),
             ..Companion::default()
         }
@@ -100,7 +100,7 @@ async fn a_failure_has_its_error_and_nothing_else(stores: &Stores) {
         let seen = stores.b.result(st.query_id.as_ref().unwrap()).await.unwrap().unwrap();
         assert_eq!((seen.status.as_str(), seen.error.as_str()), (status, error));
         assert_eq!((seen.columns, seen.rows), (vec![], vec![]));
-        assert!(stores.b.companion(&st.id).await.unwrap().unwrap().value.published, "nothing is left to be swept");
+        assert_eq!(stores.b.left_unpublished().await, Ok(vec![]));
     }
 }
 
@@ -148,8 +148,8 @@ async fn only_the_latest_attempt_is_the_candidate(stores: &Stores) {
     let companion = stores.a.companion(&st.id).await.unwrap().unwrap().value;
     assert_eq!((companion.candidate, companion.totals, companion.published), (Some(later), Some(totals(3)), false));
     assert_eq!(documents_in_results(stores).await, 2, "what lost was taken back");
-    // The first can't be published any more, by anyone.
-    assert_eq!(stores.a.publish(&outcome(&st, first)).await, Err(StoreError::Conflict));
+    // The first can't be published any more, by anyone who did not decide for it; that nobody can, since its claim is gone.
+    assert_eq!(stores.b.publish(&outcome(&st, first)).await, Err(StoreError::Conflict));
     stores.b.publish(&outcome(&st, later)).await.unwrap();
     assert!(published(stores, "q-st").await.is_some());
 }
@@ -163,6 +163,10 @@ async fn staging_and_publishing_again_changes_nothing(stores: &Stores) {
     let staged = stores.a.companion(&st.id).await.unwrap().unwrap();
     for store in [&stores.a, &stores.a, &stores.b] {
         store.publish(&outcome).await.unwrap();
+    }
+    // The companion hears of it with a later request.
+    for store in [&stores.a, &stores.b] {
+        assert_eq!(store.left_unpublished().await, Ok(vec![]));
     }
     let there = stores.a.companion(&st.id).await.unwrap().unwrap();
     assert_eq!(there.value, Companion { published: true, ..staged.value });
@@ -224,7 +228,7 @@ async fn what_a_statement_was_told_at_its_submission_stays_when_it_is_staged(sto
     stores.a.stage(&outcome(&st, first), &columns, &rows(), totals()).await.unwrap();
     stores.a.publish(&outcome(&st, first)).await.unwrap();
     let there = stores.b.companion(&st.id).await.unwrap().unwrap().value;
-    assert_eq!(there, Companion { candidate: Some(first), totals: Some(totals()), published: true, ..told });
+    assert_eq!(there, Companion { staged: vec![first], candidate: Some(first), totals: Some(totals()), ..told });
     assert_eq!(stores.b.result(&query("q-st")).await.unwrap().unwrap().columns, columns);
 }
 

@@ -25,6 +25,7 @@ async fn a_session_is_made_once_and_read_by_all(stores: &Stores) {
         excluded: vec![job("a"), job("b")],
         owner: Some(owner("r")),
         draining: true,
+        recovering: false,
         error: "e".to_owned(),
         ..session("s")
     };

@@ -200,6 +200,7 @@ fn told() -> Companion {
         large_results: Some(LargeResults::Pages),
         user: Some("me".to_owned()),
         attempts: 2,
+        staged: vec![attempt(Version { term: 1, seq_no: 3 }, 1), attempt(Version { term: 1, seq_no: 5 }, 2)],
         candidate: Some(attempt(Version { term: 1, seq_no: 5 }, 2)),
         published: true,
         totals: Some(Totals { rows: 1, bytes: 2, pages: 3, truncated: true }),

@@ -61,7 +61,7 @@ impl Engine for Words {
                 seen.generation = journal.generation();
             }
             let known = seen.worker.len();
-            seen.worker.extend(journal.entries().iter().skip(known).map(|e| e.0.clone()));
+            seen.worker.extend(journal.entries().iter().skip(known).map(|e| e.text.clone()));
         }
         if request.text.0 == "bad" {
             return Err(Failure::new(Code::Syntax, Stage::Plan, "not a word").into());
@@ -91,7 +91,7 @@ impl Plan for Planned {
     }
 
     fn entry(&self) -> Option<Entry> {
-        (self.kind() == Kind::Define).then(|| Entry(self.word(1).to_owned()))
+        (self.kind() == Kind::Define).then(|| Entry::new(self.word(1).to_owned()))
     }
 
     async fn run(self: Box<Self>) -> Result<Output, EngineError> {

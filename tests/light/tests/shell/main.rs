@@ -9,5 +9,6 @@ mod engine;
 mod faulty;
 mod seeds;
 mod stories;
+mod takeover;
 mod trouble;
 mod world;

@@ -54,11 +54,11 @@ async fn a_read_costs_four_requests_after_the_search() {
     let (world, words) = (World::new(), Words::default());
     let runner = world.run(
         "r1",
-        &Policy { heartbeat: 100_000, first_heartbeat: 100_000, lease: 300_000, ..quick() },
+        &Policy { heartbeat: 100_000, first_heartbeat: 100_000, lease: 300_000, sweep_every: 100_000, ..quick() },
         words,
         no_faults(),
     );
-    pause(20).await;
+    pause(100).await;
     runner.store.requests();
     world.submit("a", "rows 3").await;
     world.rows("a").await;

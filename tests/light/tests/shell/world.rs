@@ -52,6 +52,7 @@ pub fn quick() -> Policy {
         unreachable: 20_000,
         stop_grace: 500,
         sweep: 300,
+        sweep_every: 1_000,
         retry: 5,
         retry_max: 100,
         ..Policy::default()
@@ -113,11 +114,35 @@ impl World {
         faults: Plan,
         limits: Limits,
     ) -> Running {
+        self.start(session_id(), name, policy, engine, faults, limits)
+    }
+
+    /// A runner of another session.
+    pub fn run_in(
+        &self,
+        session: &str,
+        name: &str,
+        policy: &Policy,
+        engine: impl Engine + Clone,
+        faults: Plan,
+    ) -> Running {
+        self.start(SessionId::new(session).unwrap(), name, policy, engine, faults, Limits::default())
+    }
+
+    fn start(
+        &self,
+        session: SessionId,
+        name: &str,
+        policy: &Policy,
+        engine: impl Engine + Clone,
+        faults: Plan,
+        limits: Limits,
+    ) -> Running {
         let me = Identity {
             runner: RunnerId::new(name).unwrap(),
             job: None,
             application: None,
-            session: session_id(),
+            session: session.clone(),
             data_source: "files".into(),
             excluded: Vec::new(),
             batch: None,
@@ -139,7 +164,7 @@ impl World {
         };
         let counted = counters.clone();
         let patience = Duration::from_millis(policy.heartbeat / 2);
-        let heart = tokio::spawn(heart::beat(session_id(), shared.clone(), store, clock, counters, patience));
+        let heart = tokio::spawn(heart::beat(session, shared.clone(), store, clock, counters, patience));
         Running { stop, task: tokio::spawn(run(job, shared, stopped)), heart, store: documents, counters: counted }
     }
 

@@ -93,6 +93,7 @@ fn what_is_written_is_on_the_page() {
         owner: Some(owner.clone()),
         last_update: 1,
         draining: true,
+        recovering: false,
         error: "e".to_owned(),
     };
     let own =

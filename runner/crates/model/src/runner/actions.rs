@@ -48,6 +48,8 @@ pub enum StageTrouble {
     DuplicateQueryId,
     /// A later attempt has staged.
     Superseded,
+    /// Another owner has written to the session's journal.
+    Fenced,
     /// The store refuses it for good, for the reason given.
     Refused(Failure),
     /// Worth another try.
@@ -116,6 +118,8 @@ pub enum Action {
     Prove(Version),
     /// End the session or give it up at this version → [`Input::SessionEnded`].
     EndSession(Version, SessionChange),
+    /// Open an epoch in the session's journal and read what the session is made of → [`Input::Replayed`].
+    Replay,
     /// Search for open statements → [`Input::Open`].
     Poll,
     /// The same by a complete search → [`Input::Open`].
@@ -124,8 +128,8 @@ pub enum Action {
     ReadStatement(StatementId),
     /// Move a statement at this version → [`Input::Written`].
     Write(Box<Statement>, Version, Event),
-    /// Decide a statement at this version → [`Input::Written`].
-    Decide(Box<Statement>, Version, Verdict),
+    /// Decide a statement at this version, an attempt of which leads to it → [`Input::Written`].
+    Decide(Box<Statement>, Version, Attempt, Verdict),
     /// Read a statement's marker and companion → [`Input::Examined`].
     Examine(StatementId),
     /// Count an execution in the companion (None: it has none yet) → [`Input::Counted`].
@@ -148,10 +152,15 @@ pub enum Action {
     PublishFailure(Box<Statement>, Attempt, Fault),
     /// Remove what an attempt staged → [`Input::Discarded`].
     Discard(Box<Statement>, Attempt),
+    /// Publish what belongs to a statement that has ended, if anything does, and remove whatever else was staged for it →
+    /// [`Input::Published`].
+    Settle(Box<Statement>, Attempt),
+    /// Take an attempt's define out of the journal, if it is in it → [`Input::Voided`].
+    Void(StatementId, Attempt),
     /// The define just decided is in force: no answer.
     KeepDefine,
     /// The define just run is not in force; its worker must be rebuilt: no answer.
-    VoidDefine,
+    Taint,
     /// Something to log and to count: no answer.
     Note(Note),
     /// Stop.
@@ -176,6 +185,10 @@ pub enum Note {
     Ended(StatementId, &'static str, u64),
     /// A statement was given back.
     Released(StatementId),
+    /// A define of a runner that is gone was in the journal: it counts, and was not run again.
+    Kept(StatementId),
+    /// A define that was in the journal, or may be, was taken out again.
+    Voided(StatementId),
     /// A result was staged but another decision stands.
     Overruled(StatementId),
     /// A worker died under a statement.
@@ -220,6 +233,8 @@ pub enum Input {
     Proved(Millis, Result<Version, Trouble>),
     /// Whether the session's end was written.
     SessionEnded(Result<Version, Trouble>),
+    /// Whether the journal was read; of a define that is in it and whose statement still runs, which.
+    Replayed(Result<Option<(StatementId, Attempt)>, Trouble>),
     /// What a search saw.
     Open(Result<Sight, Trouble>),
     /// A statement as read.
@@ -244,6 +259,8 @@ pub enum Input {
     Published(Result<(), Trouble>),
     /// Whether an attempt's remains are gone.
     Discarded(Result<(), Trouble>),
+    /// Whether a define is out of the journal.
+    Voided(Result<(), Trouble>),
 }
 
 /// What a search saw: a hint, since a search may lag behind writes.

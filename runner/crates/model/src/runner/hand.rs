@@ -31,6 +31,10 @@ pub(super) enum Step {
     Deciding(Verdict),
     Publishing(Option<Fault>),
     Discarding,
+    /// Publishes what counts and removes the rest: more than one attempt may have staged, or another decision stands.
+    Settling,
+    /// An attempt's define is taken out of the journal, before the next step or before the statement is put down.
+    Voiding(Attempt, Option<Box<Step>>),
 }
 
 /// What the statement is read after.
@@ -62,6 +66,10 @@ pub(super) struct Hand {
     pub(super) kind: Option<Kind>,
     pub(super) begun: bool,
     pub(super) marked: bool,
+    /// A define that may be in the journal.
+    pub(super) journalled: bool,
+    /// The attempt of a predecessor whose result and journal entry count.
+    pub(super) kept: Option<Attempt>,
     pub(super) companion: Option<Version>,
     pub(super) claimed_at: Millis,
     pub(super) timeout: Option<u64>,
@@ -82,6 +90,8 @@ impl Hand {
             kind: None,
             begun: false,
             marked: false,
+            journalled: false,
+            kept: None,
             companion: None,
             claimed_at: now,
             timeout: None,
@@ -95,7 +105,7 @@ impl Hand {
     }
 
     pub(super) fn attempt(&self) -> Attempt {
-        Attempt { claim: self.version, n: self.n }
+        self.kept.unwrap_or(Attempt { claim: self.version, n: self.n })
     }
 
     /// The engine is at work, or about to be: a cancel, a timeout or a stop ends it here.
@@ -200,13 +210,17 @@ impl Runner {
             Step::Proving => session.map(Action::Prove),
             Step::Running => Some(Action::Run(statement(), hand.attempt())),
             Step::Staging => Some(Action::Stage(statement(), hand.attempt())),
-            Step::Deciding(verdict) => Some(Action::Decide(statement(), hand.version, verdict.clone())),
+            Step::Deciding(verdict) => Some(Action::Decide(statement(), hand.version, hand.attempt(), verdict.clone())),
             Step::Publishing(None) => Some(Action::Publish(statement(), hand.attempt())),
             Step::Publishing(Some(fault)) => Some(Action::PublishFailure(statement(), hand.attempt(), fault.clone())),
             Step::Discarding => Some(Action::Discard(statement(), hand.attempt())),
+            Step::Settling => Some(Action::Settle(statement(), hand.attempt())),
+            Step::Voiding(attempt, _) => Some(Action::Void(id(), *attempt)),
         });
-        if hand.step == Step::Running {
-            hand.begun = true;
+        match hand.step {
+            Step::Running => hand.begun = true,
+            Step::Staging => hand.journalled = hand.kind == Some(Kind::Define),
+            _ => {}
         }
     }
 
@@ -215,6 +229,14 @@ impl Runner {
         if let Some(hand) = self.hand() {
             hand.retry.again(now, &policy);
         }
+    }
+
+    /// Tries again. If the journal has an entry of another owner, the heart reads the session first, which tells that it is lost.
+    pub(super) fn again_unless_fenced(&mut self, fenced: bool, now: Millis) {
+        if let Some(lease) = self.lease.as_mut().filter(|_| fenced) {
+            lease.doubted(now);
+        }
+        self.again(now);
     }
 
     /// Time has passed: a retry, a timeout, a stop or a look may be due.
@@ -310,7 +332,7 @@ impl Runner {
                 Ok(Some(read)) if self.hand().is_some_and(|hand| hand.version == read.version) => {
                     self.enter(Step::Running, now, out)
                 }
-                Ok(read) => self.overruled(read.map_or("deleted", |s| s.value.state.name()), now, out),
+                Ok(read) => self.overruled(read.map(|read| read.value.state), now, out),
                 Err(_) => self.again(now),
             },
             (Step::Running, Input::Ran(answer)) => match answer {
@@ -319,9 +341,21 @@ impl Runner {
             },
             (Step::Staging, Input::Staged(answer)) => self.staged(answer, now, out),
             (Step::Deciding(verdict), Input::Written(answer)) => self.decided(answer, verdict, now, out),
-            (Step::Publishing(_) | Step::Discarding, Input::Published(answer) | Input::Discarded(answer)) => {
-                self.finished(answer, now, out)
-            }
+            (
+                Step::Publishing(_) | Step::Settling | Step::Discarding,
+                Input::Published(answer) | Input::Discarded(answer),
+            ) => self.finished(answer, now, out),
+            (Step::Voiding(_, then), Input::Voided(answer)) => match answer {
+                Ok(()) => {
+                    let id = self.hand().map(|hand| hand.id().clone());
+                    out.extend(id.map(|id| Action::Note(Note::Voided(id))));
+                    match then {
+                        Some(step) => self.enter(*step, now, out),
+                        None => self.put_down(now, out),
+                    }
+                }
+                Err(trouble) => self.again_unless_fenced(trouble == Trouble::Conflict, now),
+            },
             (_, Input::Watched(answer)) => self.watched(answer, now, out),
             _ => {}
         }

@@ -1,6 +1,6 @@
 //! What a runner does next: [`Runner::step`] takes the answer to an action and gives the next actions.
 //!
-//! Read [`own`] (whose session it is), [`serve`] (which statement is next), then [`hand`] (one statement, from
+//! Read [`own`] (whose session it is, and what it is made of), [`serve`] (which statement is next), then [`hand`] (one statement, from
 //! its claim on), [`verdict`] (how it is decided) and [`sweep`] (what is left behind). Nothing here waits: what takes time is an [`Action`], and its answer, failures
 //! included, is an [`Input`].
 
@@ -16,6 +16,7 @@ pub mod verdict;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
+use crate::attempt::Attempt;
 use crate::ids::StatementId;
 use crate::lease::{Lease, Lost};
 use crate::policy::{OnStop, Policy};
@@ -39,6 +40,8 @@ enum Phase {
     Pausing { since: Millis, until: Millis },
     /// A write that takes the session is on its way.
     Taking { since: Millis },
+    /// The session is this runner's; its journal is being read.
+    Replaying { retry: Retry },
     /// Serving it.
     Serving(Serving),
     /// The write that ends the session is on its way, or waits until then to be sent again.
@@ -58,7 +61,12 @@ struct Serving {
     polling: bool,
     closing: bool,
     retry: Retry,
-    found_at: Millis,
+    /// When the queue was found; None: it was not, or is too old.
+    found_at: Option<Millis>,
+    /// What a predecessor left running is settled before anything else.
+    settling: bool,
+    /// A define that a predecessor put into the journal and did not decide.
+    pending: Option<(StatementId, Attempt)>,
     queue: VecDeque<Stored<Statement>>,
     sighted: BTreeMap<StatementId, Millis>,
     settled: BTreeSet<StatementId>,
@@ -114,6 +122,16 @@ impl Runner {
         Runner { me, policy, phase: Phase::Ended, watch: None, lease: None, stopping: None }
     }
 
+    /// This runner has a request about the statement on its way, or will have.
+    #[must_use]
+    pub fn has_in_hand(&self, id: &StatementId) -> bool {
+        match &self.phase {
+            Phase::Serving(serving) => serving.hand.as_ref().is_some_and(|hand| hand.id() == id),
+            Phase::Sweeping(sweep) => sweep.is_at(id),
+            _ => false,
+        }
+    }
+
     /// The lease, once the session is this runner's. The heart renews it; the loop asks it.
     pub fn lease(&mut self) -> Option<&mut Lease> {
         self.lease.as_mut()
@@ -138,6 +156,7 @@ impl Runner {
             Input::Session(answer) => self.session_read(answer, now, &mut out),
             Input::Owned(sent, answer) => self.owned(sent, answer, now, &mut out),
             Input::SessionEnded(answer) => self.session_ended(answer, now, &mut out),
+            Input::Replayed(answer) => self.replayed(answer, now, &mut out),
             Input::Open(answer) if matches!(self.phase, Phase::Sweeping(_)) => self.swept(answer, now, &mut out),
             Input::Open(answer) => self.open(answer, now, &mut out),
             answer if matches!(self.phase, Phase::Sweeping(_)) => self.sweep_input(answer, &mut out),
@@ -154,7 +173,7 @@ impl Runner {
     pub fn wake(&self) -> Option<Millis> {
         match &self.phase {
             Phase::Pausing { until, .. } => Some(*until),
-            Phase::Ending { retry, .. } => retry.at,
+            Phase::Ending { retry, .. } | Phase::Replaying { retry } => retry.at,
             Phase::Sweeping(sweep) => sweep.wake(),
             Phase::Serving(serving) => {
                 let poll = (!serving.polling && serving.hand.is_none()).then_some(serving.next_poll);
@@ -180,6 +199,8 @@ impl Runner {
                 }
             }
             Phase::Ending { .. } => self.end_again(now, out),
+            Phase::Replaying { .. } if self.stopping.is_some() => self.leave_stopped(out),
+            Phase::Replaying { .. } => self.replay_again(now, out),
             Phase::Serving(_) => self.serve(now, out),
             Phase::Sweeping(_) => self.sweep_tick(now, out),
             _ => {}

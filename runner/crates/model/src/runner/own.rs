@@ -1,7 +1,8 @@
-//! Whose session it is: read, judge, take, or watch another's lease run out.
+//! Whose session it is: read, judge, take, or watch another's lease run out. What it is made of is read once it is ours.
 
-use super::{Action, Exit, Identity, Input, Note, Phase, Runner, Serving, Trouble};
-use crate::ids::RunnerId;
+use super::{Action, Exit, Identity, Input, Note, Phase, Retry, Runner, Serving, Trouble};
+use crate::attempt::Attempt;
+use crate::ids::{RunnerId, StatementId};
 use crate::lease::Lease;
 use crate::policy::Policy;
 use crate::session::{Owner, Session, SessionChange, SessionState};
@@ -94,7 +95,11 @@ impl Runner {
             Phase::Reading { since } => self.judge_session(answer, since, now, out),
             Phase::Ending { .. } => self.read_while_ending(answer, now, out),
             Phase::Serving(_) => self.hand_input(Input::Session(answer), now, out),
-            Phase::Pausing { .. } | Phase::Taking { .. } | Phase::Sweeping(_) | Phase::Ended => {}
+            Phase::Pausing { .. }
+            | Phase::Taking { .. }
+            | Phase::Replaying { .. }
+            | Phase::Sweeping(_)
+            | Phase::Ended => {}
         }
     }
 
@@ -170,6 +175,7 @@ impl Runner {
             owner: Some(self.owner()),
             last_update: 0,
             draining: false,
+            recovering: false,
             error: String::new(),
         })));
     }
@@ -194,9 +200,14 @@ impl Runner {
                 self.lease =
                     Some(Lease::taken(self.me.runner.clone(), self.me.job.clone(), &self.policy, sent, version));
                 self.watch = None;
-                self.phase = Phase::Serving(Serving::begin(now));
                 out.push(Action::Note(Note::Serving));
-                self.serve(now, out);
+                if self.me.batch.is_some() {
+                    // Nothing follows a batch's one statement, so it has no journal.
+                    self.phase = Phase::Serving(Serving::begin(now, false, None));
+                    self.serve(now, out);
+                } else {
+                    self.replay(out);
+                }
             }
             // Whoever was first, or whether it was done: the read tells, since the runner's id is its own.
             Err(Trouble::Conflict | Trouble::Unknown) => self.read_session(since, now, out),
@@ -204,6 +215,48 @@ impl Runner {
                 self.pause(since, now, self.policy.watch)
             }
             Err(_) => self.exit(Exit { code: 1, why: "the session could not be taken" }, out),
+        }
+    }
+
+    /// Reads what the session is made of, before anything in it is touched.
+    pub(super) fn replay(&mut self, out: &mut Vec<Action>) {
+        self.phase = Phase::Replaying { retry: Retry::default() };
+        out.push(Action::Replay);
+    }
+
+    pub(super) fn replay_again(&mut self, now: Millis, out: &mut Vec<Action>) {
+        if let Phase::Replaying { retry } = &mut self.phase
+            && retry.due(now)
+        {
+            out.push(Action::Replay);
+        }
+    }
+
+    pub(super) fn replayed(
+        &mut self,
+        answer: Result<Option<(StatementId, Attempt)>, Trouble>,
+        now: Millis,
+        out: &mut Vec<Action>,
+    ) {
+        let Phase::Replaying { retry } = &mut self.phase else { return };
+        match answer {
+            Ok(pending) => {
+                self.phase = Phase::Serving(Serving::begin(now, true, pending));
+                self.serve(now, out);
+            }
+            Err(Trouble::Corrupt | Trouble::Refused) => {
+                // A successor of the right version may read it: the session does not end for this.
+                let exit = Exit { code: 1, why: "the session's journal cannot be read" };
+                self.end_session(SessionChange::GiveUp, exit, out);
+            }
+            Err(trouble) => {
+                retry.again(now, &self.policy);
+                if trouble == Trouble::Conflict
+                    && let Some(lease) = &mut self.lease
+                {
+                    lease.doubted(now);
+                }
+            }
         }
     }
 

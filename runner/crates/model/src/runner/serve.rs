@@ -2,6 +2,8 @@
 
 use super::hand::Hand;
 use super::{Action, Exit, Phase, Retry, Runner, Serving, Sight, Trouble};
+use crate::attempt::Attempt;
+use crate::ids::StatementId;
 use crate::policy::Policy;
 use crate::session::SessionChange;
 use crate::statement::StatementState;
@@ -12,7 +14,8 @@ use crate::version::Millis;
 const HITS_LIVE: u64 = 1_000;
 
 impl Serving {
-    pub(super) fn begin(now: Millis) -> Serving {
+    /// `settling`: a predecessor may have left statements running; `pending`: and one of them in the journal.
+    pub(super) fn begin(now: Millis, settling: bool, pending: Option<(StatementId, Attempt)>) -> Serving {
         Serving {
             since: now,
             last_work: now,
@@ -20,7 +23,9 @@ impl Serving {
             polling: false,
             closing: false,
             retry: Retry::default(),
-            found_at: now,
+            found_at: None,
+            settling,
+            pending,
             queue: Default::default(),
             sighted: Default::default(),
             settled: Default::default(),
@@ -53,7 +58,7 @@ impl Runner {
         }
         serving.polling = true;
         serving.closing = self.me.batch.is_none() && now.since(serving.last_work) >= self.policy.inactivity;
-        out.push(if serving.closing { Action::PollEvery } else { Action::Poll });
+        out.push(if serving.closing || serving.settling { Action::PollEvery } else { Action::Poll });
     }
 
     /// What a search found.
@@ -100,7 +105,11 @@ impl Runner {
         }
         let (closing, empty) = (serving.closing, hits.is_empty());
         serving.queue = hits.into();
-        serving.found_at = now;
+        if serving.settling {
+            // Oldest first among themselves, for the sort is stable.
+            serving.queue.make_contiguous().sort_by_key(|hit| !hit.value.state.is_running());
+        }
+        serving.found_at = Some(now);
         serving.next_poll = now.plus(interval(&self.policy, now.since(serving.last_work)));
         if closing && empty {
             return self.end_session(
@@ -115,8 +124,20 @@ impl Runner {
     /// Takes the next statement in hand, if the last search left one.
     fn pick(&mut self, now: Millis, out: &mut Vec<Action>) -> bool {
         let Phase::Serving(serving) = &mut self.phase else { return false };
-        if now.since(serving.found_at) >= HITS_LIVE && self.me.batch.is_none() {
+        if serving.found_at.is_some_and(|at| now.since(at) >= HITS_LIVE) && self.me.batch.is_none() {
             serving.queue.clear();
+            serving.found_at = None;
+        }
+        if serving.settling
+            && serving.found_at.is_some()
+            && !serving.queue.iter().any(|hit| hit.value.state.is_running() && !serving.settled.contains(&hit.value.id))
+        {
+            serving.settling = false;
+            if serving.pending.is_some() {
+                // Its statement ended meanwhile: the journal is to say so before anything hangs on it.
+                self.replay(out);
+                return true;
+            }
         }
         while let Some(hit) = serving.queue.pop_front() {
             if serving.settled.contains(&hit.value.id) {

@@ -47,6 +47,7 @@ fn owned_by(runner: &str, last_update: u64) -> Stored<Session> {
             owner: Some(Owner { runner: RunnerId::new(runner).expect("short"), lease_millis: 60_000 }),
             last_update,
             draining: false,
+            recovering: false,
             error: String::new(),
         },
     }
@@ -159,14 +160,13 @@ impl World {
             Action::Mark(..) => Input::Marked(Ok(())),
             Action::Run(..) => Input::Ran(Ok(())),
             Action::Stage(..) => Input::Staged(Ok(())),
-            Action::Publish(..) | Action::PublishFailure(..) => Input::Published(Ok(())),
+            Action::Publish(..) | Action::PublishFailure(..) | Action::Settle(..) => Input::Published(Ok(())),
+            Action::Replay => Input::Replayed(Ok(None)),
+            Action::Void(..) => Input::Voided(Ok(())),
             Action::Discard(..) => Input::Discarded(Ok(())),
-            Action::Look(_)
-            | Action::Drop
-            | Action::KeepDefine
-            | Action::VoidDefine
-            | Action::Note(_)
-            | Action::Exit(_) => return None,
+            Action::Look(_) | Action::Drop | Action::KeepDefine | Action::Taint | Action::Note(_) | Action::Exit(_) => {
+                return None;
+            }
         })
     }
 }
@@ -194,8 +194,11 @@ fn name(action: &Action) -> &'static str {
         Action::Publish(..) => "publish",
         Action::PublishFailure(..) => "publish-failure",
         Action::Discard(..) => "discard",
+        Action::Settle(..) => "settle",
+        Action::Replay => "replay",
+        Action::Void(..) => "void",
         Action::KeepDefine => "keep",
-        Action::VoidDefine => "void",
+        Action::Taint => "taint",
         Action::Note(_) => "note",
         Action::Exit(_) => "exit",
     }
@@ -208,7 +211,7 @@ fn shown(action: &Action) -> String {
         Action::Run(s, a) | Action::Stage(s, a) | Action::Publish(s, a) | Action::Discard(s, a) => {
             format!("{name}:{}#{a}", s.id)
         }
-        Action::Decide(s, v, verdict) => {
+        Action::Decide(s, v, _, verdict) => {
             let verdict = match verdict {
                 Verdict::Success => "success".to_owned(),
                 Verdict::Release => "release".to_owned(),
@@ -219,6 +222,7 @@ fn shown(action: &Action) -> String {
             };
             format!("{name}:{}@{}={verdict}", s.id, v.seq_no)
         }
+        Action::Settle(s, _) => format!("{name}:{}={}", s.id, s.state.name()),
         Action::ReadStatement(id) => format!("{name}:{id}"),
         Action::Count(_, n, _) => format!("{name}={n}"),
         Action::EndSession(_, change) => format!(
@@ -244,7 +248,7 @@ fn check(mut world: World, expected: &str) -> World {
 fn a_read_costs_claim_stage_decide_and_publish() {
     check(
         World::serving(vec![waiting("a", 5), waiting("b", 6)]),
-        "read-session create-session poll \
+        "read-session create-session replay poll-every \
          claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 decide:a@102=success publish:a#1.102.1 \
          claim:b@6 plan run:b#1.104.1 stage:b#1.104.1 decide:b@104=success publish:b#1.104.1 poll",
     );
@@ -257,7 +261,7 @@ fn a_write_begins_after_its_marker_a_proof_of_the_lease_and_a_look_at_its_claim(
     let world = world.tell("read", Input::Statement(Ok(Some(running("a", 102)))));
     check(
         world,
-        "read-session create-session poll claim:a@5 plan mark prove read:a run:a#1.102.1 stage:a#1.102.1 decide:a@102=success publish:a#1.102.1 poll",
+        "read-session create-session replay poll-every claim:a@5 plan mark prove read:a run:a#1.102.1 stage:a#1.102.1 decide:a@102=success publish:a#1.102.1 poll",
     );
 }
 
@@ -267,7 +271,7 @@ fn a_write_whose_claim_is_gone_when_looked_at_never_begins() {
     world.kind = Kind::Write;
     let cancelled = Stored { version: at(140), value: statement("a", StatementState::Cancelled) };
     let world = world.tell("read", Input::Statement(Ok(Some(cancelled))));
-    check(world, "read-session create-session poll claim:a@5 plan mark prove read:a drop poll");
+    check(world, "read-session create-session replay poll-every claim:a@5 plan mark prove read:a drop poll");
 }
 
 #[test]
@@ -276,7 +280,7 @@ fn a_define_is_kept_when_it_is_decided_and_voided_when_it_is_overruled() {
     world.kind = Kind::Define;
     check(
         world,
-        "read-session create-session poll claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 decide:a@102=success keep publish:a#1.102.1 poll",
+        "read-session create-session replay poll-every claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 decide:a@102=success keep publish:a#1.102.1 poll",
     );
     let mut world = World::serving(vec![waiting("a", 5)]);
     world.kind = Kind::Define;
@@ -286,7 +290,7 @@ fn a_define_is_kept_when_it_is_decided_and_voided_when_it_is_overruled() {
         .tell("read", Input::Statement(Ok(Some(cancelled))));
     check(
         world,
-        "read-session create-session poll claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 decide:a@102=success read:a drop void discard:a#1.102.1 poll",
+        "read-session create-session replay poll-every claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 decide:a@102=success read:a drop taint void settle:a=cancelled poll",
     );
 }
 
@@ -296,13 +300,13 @@ fn a_statement_whose_claim_was_refused_is_read_before_a_younger_one_is_looked_at
         .tell("claim", Input::Written(Err(Trouble::Conflict)))
         .tell("read", Input::Statement(Ok(Some(waiting("a", 9)))))
         .hold("plan");
-    check(world, "read-session create-session poll claim:a@5 read:a claim:a@9 plan");
+    check(world, "read-session create-session replay poll-every claim:a@5 read:a claim:a@9 plan");
     let done = Stored { version: at(9), value: statement("a", StatementState::Success) };
     let world = World::serving(vec![waiting("a", 5), waiting("b", 6)])
         .tell("claim", Input::Written(Err(Trouble::Conflict)))
         .tell("read", Input::Statement(Ok(Some(done))))
         .hold("plan");
-    check(world, "read-session create-session poll claim:a@5 read:a claim:b@6 plan");
+    check(world, "read-session create-session replay poll-every claim:a@5 read:a claim:b@6 plan");
 }
 
 #[test]
@@ -313,12 +317,15 @@ fn a_claim_whose_answer_was_lost_is_adopted_under_a_new_version_after_the_sessio
         .tell("read-session", Input::Session(Ok(Some(owned_by("me", 0)))))
         .tell("read", Input::Statement(Ok(Some(running("a", 7)))))
         .hold("plan");
-    check(world, "read-session create-session poll claim:a@5 read-session read:a claim:a@7 examine count=2 plan");
+    check(
+        world,
+        "read-session create-session replay poll-every claim:a@5 read-session read:a claim:a@7 examine count=2 plan",
+    );
     let world = World::serving(vec![waiting("a", 5)])
         .tell("read-session", Input::Session(Ok(None)))
         .tell("claim", Input::Written(Err(Trouble::Unknown)))
         .tell("read-session", Input::Session(Ok(Some(owned_by("other", 0)))));
-    check(world, "read-session create-session poll claim:a@5 read-session drop exit=0");
+    check(world, "read-session create-session replay poll-every claim:a@5 read-session drop exit=0");
 }
 
 #[test]
@@ -328,14 +335,14 @@ fn a_statement_that_another_left_running_is_adopted_or_settled_by_what_is_beside
     for (beside, expected) in [
         (beside(None, 1), "examine count=2 plan run:a#1.102.1"),
         (beside(None, 2), "examine count=3 plan run:a#1.102.1"),
-        (beside(None, 3), "examine drop decide:a@102=TOO_MANY_ATTEMPTS publish-failure poll"),
-        (beside(Some(marker), 1), "examine drop decide:a@102=INTERRUPTED publish-failure poll"),
+        (beside(None, 3), "examine drop decide:a@102=TOO_MANY_ATTEMPTS settle:a=failed poll"),
+        (beside(Some(marker), 1), "examine drop decide:a@102=INTERRUPTED settle:a=failed poll"),
     ] {
         let world = World::serving(vec![running("a", 7)])
             .tell("read", Input::Statement(Ok(Some(running("a", 7)))))
             .tell("examine", Input::Examined(Ok(beside)))
             .hold("run");
-        check(world, &format!("read-session create-session poll read:a claim:a@7 {expected}"));
+        check(world, &format!("read-session create-session replay poll-every read:a claim:a@7 {expected}"));
     }
 }
 
@@ -343,7 +350,7 @@ fn a_statement_that_another_left_running_is_adopted_or_settled_by_what_is_beside
 fn a_decision_whose_answer_was_lost_counts_by_the_candidate_and_nothing_else() {
     let success = Stored { version: at(150), value: statement("a", StatementState::Success) };
     let candidate = |n| Beside { candidate: Some(Attempt { claim: at(102), n }), ..Beside::default() };
-    for (beside, end) in [(candidate(1), "publish:a#1.102.1"), (candidate(2), "drop discard:a#1.102.1")] {
+    for (beside, end) in [(candidate(1), "publish:a#1.102.1"), (candidate(2), "drop settle:a=success")] {
         let world = World::serving(vec![waiting("a", 5)])
             .tell("decide", Input::Written(Err(Trouble::Unknown)))
             .tell("read", Input::Statement(Ok(Some(success.clone()))))
@@ -351,7 +358,7 @@ fn a_decision_whose_answer_was_lost_counts_by_the_candidate_and_nothing_else() {
         check(
             world,
             &format!(
-                "read-session create-session poll claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 decide:a@102=success read:a examine {end} poll"
+                "read-session create-session replay poll-every claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 decide:a@102=success read:a examine {end} poll"
             ),
         );
     }
@@ -364,7 +371,7 @@ fn a_decision_that_was_not_applied_is_sent_again() {
         .tell("read", Input::Statement(Ok(Some(running("a", 102)))));
     check(
         world,
-        "read-session create-session poll claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 decide:a@102=success read:a decide:a@102=success publish:a#1.102.1 poll",
+        "read-session create-session replay poll-every claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 decide:a@102=success read:a decide:a@102=success publish:a#1.102.1 poll",
     );
 }
 
@@ -372,19 +379,19 @@ fn a_decision_that_was_not_applied_is_sent_again() {
 fn a_cancelled_statement_is_stopped_at_the_next_look_and_leaves_nothing() {
     let mut world = check(
         World::serving(vec![waiting("a", 5)]).hold("run"),
-        "read-session create-session poll claim:a@5 plan run:a#1.102.1",
+        "read-session create-session replay poll-every claim:a@5 plan run:a#1.102.1",
     );
     assert_eq!(world.later(200, Input::Tick), "look");
     let cancelled = Stored { version: at(140), value: statement("a", StatementState::Cancelled) };
     let seen = Watched { statement: Some(cancelled), session: Some(owned_by("me", 0)), timeout: None };
-    assert_eq!(world.give(Input::Watched(Ok(seen))), "drop discard:a#1.102.1 poll");
+    assert_eq!(world.give(Input::Watched(Ok(seen))), "drop settle:a=cancelled poll");
 }
 
 #[test]
 fn a_look_that_shows_another_owner_abandons_everything() {
     let mut world = check(
         World::serving(vec![waiting("a", 5)]).hold("run"),
-        "read-session create-session poll claim:a@5 plan run:a#1.102.1",
+        "read-session create-session replay poll-every claim:a@5 plan run:a#1.102.1",
     );
     assert_eq!(world.later(200, Input::Tick), "look");
     let seen = Watched { statement: Some(running("a", 150)), session: Some(owned_by("other", 0)), timeout: None };
@@ -395,28 +402,28 @@ fn a_look_that_shows_another_owner_abandons_everything() {
 fn a_statement_that_runs_too_long_is_stopped_and_fails_with_timeout() {
     let mut world = World::serving(vec![waiting("a", 5)]).hold("run");
     world.runner.policy.lease = u64::MAX;
-    let mut world = check(world, "read-session create-session poll claim:a@5 plan run:a#1.102.1");
+    let mut world = check(world, "read-session create-session replay poll-every claim:a@5 plan run:a#1.102.1");
     assert_eq!(world.later(599_999, Input::Tick), "look");
-    assert_eq!(world.later(1, Input::Tick), "drop decide:a@102=timeout publish-failure poll");
+    assert_eq!(world.later(1, Input::Tick), "drop decide:a@102=timeout settle:a=failed poll");
 }
 
 #[test]
 fn a_statements_own_timeout_holds_if_it_is_shorter() {
     let mut world = check(
         World::serving(vec![waiting("a", 5)]).hold("run"),
-        "read-session create-session poll claim:a@5 plan run:a#1.102.1",
+        "read-session create-session replay poll-every claim:a@5 plan run:a#1.102.1",
     );
     assert_eq!(world.later(200, Input::Tick), "look");
     let seen = Watched { statement: Some(running("a", 102)), session: Some(owned_by("me", 0)), timeout: Some(1_000) };
     assert_eq!(world.give(Input::Watched(Ok(seen))), "");
-    assert_eq!(world.later(800, Input::Tick), "drop decide:a@102=timeout publish-failure poll");
+    assert_eq!(world.later(800, Input::Tick), "drop decide:a@102=timeout settle:a=failed poll");
 }
 
 #[test]
 fn a_statement_that_waited_too_long_is_failed_not_run() {
     let mut world = World::serving(Vec::new());
     world.runner.policy.wait_timeout = 500;
-    let mut world = check(world.hold("plan"), "read-session create-session poll");
+    let mut world = check(world.hold("plan"), "read-session create-session replay poll-every");
     world.hits.push_back(vec![waiting("a", 5), waiting("b", 6)]);
     assert_eq!(world.later(20, Input::Tick), "poll claim:a@5 plan", "waiting is counted from the first sight of it");
     world.held.clear();
@@ -432,7 +439,10 @@ fn a_statement_that_waited_too_long_is_failed_not_run() {
 fn a_statement_without_a_query_id_is_refused() {
     let mut hit = waiting("a", 5);
     hit.value.query_id = None;
-    check(World::serving(vec![hit]), "read-session create-session poll decide:a@5=BAD_STATEMENT publish-failure poll");
+    check(
+        World::serving(vec![hit]),
+        "read-session create-session replay poll-every decide:a@5=BAD_STATEMENT publish-failure poll",
+    );
 }
 
 #[test]
@@ -441,12 +451,12 @@ fn a_read_whose_worker_died_runs_once_more_and_then_fails_with_the_reason() {
     let world = World::serving(vec![waiting("a", 5)]).tell("run", died());
     check(
         world,
-        "read-session create-session poll claim:a@5 plan run:a#1.102.1 drop examine count=2 plan run:a#1.102.2 stage:a#1.102.2 decide:a@102=success publish:a#1.102.2 poll",
+        "read-session create-session replay poll-every claim:a@5 plan run:a#1.102.1 drop examine count=2 plan run:a#1.102.2 stage:a#1.102.2 decide:a@102=success settle:a=success poll",
     );
     let world = World::serving(vec![waiting("a", 5)]).tell("run", died()).tell("run", died());
     check(
         world,
-        "read-session create-session poll claim:a@5 plan run:a#1.102.1 drop examine count=2 plan run:a#1.102.2 drop decide:a@102=WORKER_DIED publish-failure poll",
+        "read-session create-session replay poll-every claim:a@5 plan run:a#1.102.1 drop examine count=2 plan run:a#1.102.2 drop decide:a@102=WORKER_DIED settle:a=failed poll",
     );
 }
 
@@ -459,7 +469,7 @@ fn a_write_whose_worker_died_is_interrupted() {
         .tell("run", Input::Ran(Err(RunTrouble::Died { why: "signal 9".into() })));
     check(
         world,
-        "read-session create-session poll claim:a@5 plan mark prove read:a run:a#1.102.1 drop decide:a@102=INTERRUPTED publish-failure poll",
+        "read-session create-session replay poll-every claim:a@5 plan mark prove read:a run:a#1.102.1 drop decide:a@102=INTERRUPTED settle:a=failed poll",
     );
 }
 
@@ -474,7 +484,7 @@ fn what_cannot_be_staged_fails_the_statement_with_the_reason() {
         check(
             world,
             &format!(
-                "read-session create-session poll claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 drop decide:a@102={code} publish-failure poll"
+                "read-session create-session replay poll-every claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 drop decide:a@102={code} settle:a=failed poll"
             ),
         );
     }
@@ -484,7 +494,7 @@ fn what_cannot_be_staged_fails_the_statement_with_the_reason() {
 fn without_its_lease_a_runner_begins_and_decides_nothing_but_keeps_a_running_read() {
     let mut world = check(
         World::serving(vec![waiting("a", 5)]).hold("run"),
-        "read-session create-session poll claim:a@5 plan run:a#1.102.1",
+        "read-session create-session replay poll-every claim:a@5 plan run:a#1.102.1",
     );
     assert_eq!(
         world.later(60_000, Input::Ran(Ok(()))),
@@ -500,7 +510,7 @@ fn without_its_lease_a_runner_begins_and_decides_nothing_but_keeps_a_running_rea
 fn an_idle_session_ends_after_a_complete_search_that_finds_nothing() {
     let mut world = World::serving(Vec::new());
     world.runner.policy.lease = u64::MAX;
-    let mut world = check(world, "read-session create-session poll");
+    let mut world = check(world, "read-session create-session replay poll-every");
     assert_eq!(world.later(599_999, Input::Tick), "poll");
     world.hits.push_back(vec![waiting("a", 5)]);
     assert_eq!(
@@ -515,7 +525,7 @@ fn an_idle_session_ends_after_a_complete_search_that_finds_nothing() {
 fn a_stop_lets_the_statement_finish_within_its_grace_time() {
     let mut world = check(
         World::serving(vec![waiting("a", 5)]).hold("run"),
-        "read-session create-session poll claim:a@5 plan run:a#1.102.1",
+        "read-session create-session replay poll-every claim:a@5 plan run:a#1.102.1",
     );
     assert_eq!(world.give(Input::Stop), "");
     assert_eq!(
@@ -525,17 +535,17 @@ fn a_stop_lets_the_statement_finish_within_its_grace_time() {
 
     let mut world = check(
         World::serving(vec![waiting("a", 5)]).hold("run"),
-        "read-session create-session poll claim:a@5 plan run:a#1.102.1",
+        "read-session create-session replay poll-every claim:a@5 plan run:a#1.102.1",
     );
     assert_eq!(world.give(Input::Stop), "");
     assert_eq!(
         world.later(20_000, Input::Tick),
-        "drop decide:a@102=RUNNER_STOPPED publish-failure end=dead poll-every exit=0"
+        "drop decide:a@102=RUNNER_STOPPED settle:a=failed end=dead poll-every exit=0"
     );
 
     let mut world = check(
         World::serving(vec![waiting("a", 5)]).hold("run"),
-        "read-session create-session poll claim:a@5 plan run:a#1.102.1",
+        "read-session create-session replay poll-every claim:a@5 plan run:a#1.102.1",
     );
     assert_eq!(world.give(Input::Stop), "");
     assert_eq!(world.give(Input::Stop), "drop exit=1", "the second stop is at once");
@@ -545,7 +555,7 @@ fn a_stop_lets_the_statement_finish_within_its_grace_time() {
 fn a_handover_releases_a_read_before_the_lease() {
     let mut world = World::serving(vec![waiting("a", 5)]).hold("run");
     world.runner.policy.on_stop = OnStop::Handover;
-    let mut world = check(world, "read-session create-session poll claim:a@5 plan run:a#1.102.1");
+    let mut world = check(world, "read-session create-session replay poll-every claim:a@5 plan run:a#1.102.1");
     assert_eq!(world.give(Input::Stop), "drop decide:a@102=release end=given-up exit=0");
 }
 
@@ -557,7 +567,7 @@ fn a_session_of_another_is_taken_only_after_its_whole_lease_in_silence() {
     let mut world = world.tell("read-session", other(1));
     assert_eq!(world.later(59_999, Input::Tick), "read-session", "not yet");
     let mut world = world.tell("read-session", other(1));
-    assert_eq!(world.later(3_000, Input::Tick), "read-session own poll");
+    assert_eq!(world.later(3_000, Input::Tick), "read-session own replay poll-every");
 }
 
 #[test]
@@ -594,6 +604,103 @@ fn a_launched_job_creates_nothing_and_waits_for_its_session_for_a_while() {
     assert_eq!(world.later(1_000, Input::Tick), "read-session exit=1");
 }
 
+/// What a takeover finds: the journal ends with a define of `a` under this attempt, which its runner did not decide.
+fn pending(attempt: Attempt) -> World {
+    let id = StatementId::new("a").expect("short");
+    World::serving(vec![waiting("older", 4), running("a", 5)])
+        .tell("replay", Input::Replayed(Ok(Some((id, attempt)))))
+        .tell("read", Input::Statement(Ok(Some(running("a", 7)))))
+}
+
+#[test]
+fn a_define_that_a_predecessor_journalled_succeeds_without_being_run_again_before_anything_else_is_served() {
+    let attempt = Attempt { claim: at(5), n: 1 };
+    check(
+        pending(attempt).tell(
+            "examine",
+            Input::Examined(Ok(Beside { attempts: 1, candidate: Some(attempt), ..Beside::default() })),
+        ),
+        "read-session create-session replay poll-every read:a claim:a@7 examine decide:a@102=success keep settle:a=success \
+         claim:older@4 plan run:older#1.104.1 stage:older#1.104.1 decide:older@104=success publish:older#1.104.1 poll",
+    );
+}
+
+#[test]
+fn a_journalled_define_whose_result_is_another_attempts_leaves_the_journal_before_it_is_run_again() {
+    let attempt = Attempt { claim: at(5), n: 1 };
+    let beside = || Beside { attempts: 1, ..Beside::default() };
+    check(
+        pending(attempt)
+            .tell("examine", Input::Examined(Ok(beside())))
+            .tell("examine", Input::Examined(Ok(beside())))
+            .hold("run"),
+        "read-session create-session replay poll-every read:a claim:a@7 examine void examine count=2 plan run:a#1.102.1",
+    );
+}
+
+#[test]
+fn a_journalled_define_that_was_cancelled_meanwhile_has_the_journal_read_again() {
+    let attempt = Attempt { claim: at(5), n: 1 };
+    let mut world = pending(attempt);
+    world.told.pop();
+    world.hits.push_back(vec![waiting("older", 4)]);
+    let cancelled = Stored { version: at(8), value: statement("a", StatementState::Cancelled) };
+    check(
+        world.tell("read", Input::Statement(Ok(Some(cancelled)))).hold("run"),
+        "read-session create-session replay poll-every read:a replay poll-every claim:older@4 plan run:older#1.102.1",
+    );
+}
+
+#[test]
+fn a_kept_define_that_is_cancelled_at_the_last_moment_leaves_the_journal_and_its_worker() {
+    let attempt = Attempt { claim: at(5), n: 1 };
+    let cancelled = Stored { version: at(9), value: statement("a", StatementState::Cancelled) };
+    check(
+        pending(attempt)
+            .tell("examine", Input::Examined(Ok(Beside { candidate: Some(attempt), ..Beside::default() })))
+            .tell("decide", Input::Written(Err(Trouble::Conflict)))
+            .tell("read", Input::Statement(Ok(Some(cancelled))))
+            .hold("run"),
+        "read-session create-session replay poll-every read:a claim:a@7 examine decide:a@102=success read:a \
+         drop taint void settle:a=cancelled claim:older@4 plan run:older#1.103.1",
+    );
+}
+
+#[test]
+fn a_journal_written_by_another_owner_has_the_session_read_and_nothing_decided() {
+    for (action, answer, before) in [
+        (
+            "stage",
+            Input::Staged(Err(StageTrouble::Fenced)),
+            "replay poll-every claim:a@5 plan run:a#1.102.1 stage:a#1.102.1",
+        ),
+        ("replay", Input::Replayed(Err(Trouble::Conflict)), "replay"),
+    ] {
+        let mut world = World::serving(vec![waiting("a", 5)]).tell(action, answer);
+        world.kind = Kind::Define;
+        let mut world = check(world, &format!("read-session create-session {before}"));
+        let now = world.now;
+        let lease = world.runner.lease().expect("owned");
+        assert_eq!(lease.beat(now), crate::lease::Beat::Read, "{action}");
+        lease.seen(Some(&owned_by("other", 9)), now);
+        let dropped = if action == "stage" { "drop exit=0" } else { "exit=0" };
+        assert_eq!(world.give(Input::LeaseChanged), dropped, "{action}");
+    }
+}
+
+#[test]
+fn a_journal_that_cannot_be_read_gives_the_session_up_and_ends_no_session() {
+    check(
+        World::serving(Vec::new()).tell("replay", Input::Replayed(Err(Trouble::Corrupt))),
+        "read-session create-session replay end=given-up exit=1",
+    );
+    let mut world = check(
+        World::serving(Vec::new()).tell("replay", Input::Replayed(Err(Trouble::Unavailable))),
+        "read-session create-session replay",
+    );
+    assert_eq!(world.later(50, Input::Tick), "replay poll-every", "a store that was away is asked again");
+}
+
 #[test]
 fn a_batch_job_ends_with_its_statement_and_its_exit_code() {
     for (state, code) in [
@@ -618,7 +725,7 @@ fn a_batch_job_ends_with_its_statement_and_its_exit_code() {
 fn a_lost_answer_to_the_sessions_end_is_read_about() {
     let mut world = World::serving(Vec::new());
     world.runner.policy.lease = u64::MAX;
-    let world = check(world, "read-session create-session poll");
+    let world = check(world, "read-session create-session replay poll-every");
     let mut dead = owned_by("me", 0);
     dead.value.state = SessionState::Dead;
     let mut world = world
@@ -630,7 +737,7 @@ fn a_lost_answer_to_the_sessions_end_is_read_about() {
 
 #[test]
 fn what_is_left_in_an_ended_session_may_be_recovered_for_a_while_and_is_then_failed() {
-    let mut world = check(World::serving(Vec::new()), "read-session create-session poll");
+    let mut world = check(World::serving(Vec::new()), "read-session create-session replay poll-every");
     world.hits.push_back(vec![waiting("a", 5), waiting("b", 6)]);
     assert_eq!(world.give(Input::Stop), "end=dead poll-every");
     assert_eq!(world.runner.wake(), Some(world.now.plus(30_000)));
@@ -639,11 +746,11 @@ fn what_is_left_in_an_ended_session_may_be_recovered_for_a_while_and_is_then_fai
     let mut world = world.tell("decide", Input::Written(Err(Trouble::Conflict)));
     assert_eq!(
         world.later(1, Input::Tick),
-        "poll-every decide:a@5=session-ended decide:b@6=session-ended publish-failure exit=0",
+        "poll-every decide:a@5=session-ended decide:b@6=session-ended settle:b=failed exit=0",
         "one that somebody moved meanwhile is theirs"
     );
 
-    let mut world = check(World::serving(Vec::new()), "read-session create-session poll");
+    let mut world = check(World::serving(Vec::new()), "read-session create-session replay poll-every");
     world.hits.push_back(vec![waiting("a", 5)]);
     assert_eq!(world.give(Input::Stop), "end=dead poll-every");
     assert_eq!(world.give(Input::Stop), "exit=0", "a second stop ends the sweep, the session is ended already");
@@ -653,7 +760,7 @@ fn what_is_left_in_an_ended_session_may_be_recovered_for_a_while_and_is_then_fai
 fn a_session_that_another_ended_is_swept_by_its_runner() {
     let mut world = check(
         World::serving(vec![waiting("a", 5)]).hold("run"),
-        "read-session create-session poll claim:a@5 plan run:a#1.102.1",
+        "read-session create-session replay poll-every claim:a@5 plan run:a#1.102.1",
     );
     assert_eq!(world.later(200, Input::Tick), "look");
     let mut dead = owned_by("me", 0);
@@ -662,14 +769,17 @@ fn a_session_that_another_ended_is_swept_by_its_runner() {
     let seen = Watched { statement: Some(running("a", 102)), session: Some(dead), timeout: None };
     assert_eq!(world.give(Input::Watched(Ok(seen))), "drop poll-every");
     world.hits.push_back(vec![running("a", 102)]);
-    assert_eq!(world.later(30_000, Input::Tick), "poll-every decide:a@102=session-ended publish-failure exit=0");
+    assert_eq!(
+        world.later(30_000, Input::Tick),
+        "poll-every examine decide:a@102=session-ended settle:a=failed exit=0"
+    );
 }
 
 #[test]
 fn polls_come_quickly_after_work_and_slowly_after_a_minute_without() {
     let mut world = check(
         World::serving(vec![waiting("a", 5)]),
-        "read-session create-session poll claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 decide:a@102=success publish:a#1.102.1 poll",
+        "read-session create-session replay poll-every claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 decide:a@102=success publish:a#1.102.1 poll",
     );
     world.runner.policy.inactivity = u64::MAX;
     world.runner.lease().expect("owned").renewed(Millis(1_000_000), at(200));

@@ -1,7 +1,7 @@
 //! How the statement in hand is decided, and what is done about it: the answers that lead to a decision and those that follow it.
 
 use super::hand::{After, Step, Why};
-use super::{Action, Beside, Fault, Note, RunTrouble, Runner, StageTrouble, Trouble, Verdict, Watched};
+use super::{Action, Beside, Fault, Note, Phase, RunTrouble, Runner, StageTrouble, Trouble, Verdict, Watched};
 use crate::attempt::{Kind, MAX_ATTEMPTS};
 use crate::failure::{Code, Failure, Stage};
 use crate::statement::{Statement, StatementState};
@@ -14,12 +14,14 @@ pub(super) fn failed(code: Code, stage: Stage, message: impl Into<String>) -> Ve
     Verdict::Failed(Fault::Failure(Failure::new(code, stage, message)))
 }
 
-fn interrupted() -> Verdict {
-    failed(
+/// What a statement that writes fails with if it was begun and nobody knows how it ended.
+#[must_use]
+pub fn interrupted() -> Fault {
+    Fault::Failure(Failure::new(
         Code::Interrupted,
         Stage::Execute,
         "interrupted: outcome unknown; the statement writes and its runner or worker was lost after it began, look at its target before you send it again",
-    )
+    ))
 }
 
 impl Runner {
@@ -31,20 +33,36 @@ impl Runner {
         self.enter(Step::Deciding(verdict), now, out);
     }
 
-    /// Another decision stands: what this attempt staged goes.
-    pub(super) fn overruled(&mut self, state: &'static str, now: Millis, out: &mut Vec<Action>) {
+    /// Another decision stands, the state that was read (None: the statement is gone): what this attempt staged goes.
+    pub(super) fn overruled(&mut self, state: Option<StatementState>, now: Millis, out: &mut Vec<Action>) {
         let Some(hand) = self.hand() else { return };
+        let name = state.as_ref().map_or("deleted", StatementState::name);
+        let ended = state.filter(StatementState::is_terminal);
         out.push(Action::Drop);
+        out.push(Action::Note(Note::Overruled(hand.statement.id.clone())));
+        out.push(Action::Note(Note::Ended(hand.statement.id.clone(), name, now.since(hand.claimed_at))));
+        let then = match ended {
+            _ if !hand.begun => None,
+            Some(state) => {
+                hand.statement.state = state;
+                Some(Step::Settling)
+            }
+            None => Some(Step::Discarding),
+        };
+        self.not_in_force(then, now, out);
+    }
+
+    /// A define that was run did not succeed: its worker is rebuilt, and the journal forgets it before anything else happens.
+    fn not_in_force(&mut self, then: Option<Step>, now: Millis, out: &mut Vec<Action>) {
+        let Some(hand) = self.hand() else { return };
+        let (attempt, journalled) = (hand.attempt(), hand.journalled);
         if hand.kind == Some(Kind::Define) && hand.begun {
-            out.push(Action::VoidDefine);
+            out.push(Action::Taint);
         }
-        let (id, begun) = (hand.statement.id.clone(), hand.begun);
-        out.push(Action::Note(Note::Overruled(id.clone())));
-        out.push(Action::Note(Note::Ended(id, state, now.since(hand.claimed_at))));
-        if begun {
-            self.enter(Step::Discarding, now, out);
-        } else {
-            self.put_down(now, out);
+        match then {
+            then if journalled => self.enter(Step::Voiding(attempt, then.map(Box::new)), now, out),
+            Some(step) => self.enter(step, now, out),
+            None => self.put_down(now, out),
         }
     }
 
@@ -56,7 +74,7 @@ impl Runner {
         out: &mut Vec<Action>,
     ) {
         let Some(hand) = self.hand() else { return };
-        let Some(read) = read else { return self.overruled("deleted", now, out) };
+        let Some(read) = read else { return self.overruled(None, now, out) };
         if read.version == hand.version {
             return self.enter(Step::Deciding(verdict), now, out);
         }
@@ -66,29 +84,44 @@ impl Runner {
             (StatementState::Failed { .. } | StatementState::Timeout { .. }, Verdict::Failed(fault)) => {
                 hand.statement.state = read.value.state;
                 out.push(Action::Note(Note::Ended(read.value.id, name, now.since(hand.claimed_at))));
-                self.enter(Step::Publishing(Some(fault)), now, out);
+                self.publish_failure(fault, now, out);
             }
-            (StatementState::Waiting, Verdict::Release) => self.put_down(now, out),
-            _ => self.overruled(name, now, out),
+            (StatementState::Waiting, Verdict::Release) => self.not_in_force(None, now, out),
+            _ => self.overruled(Some(read.value.state), now, out),
         }
     }
 
     pub(super) fn examined(&mut self, beside: &Beside, why: Why, now: Millis, out: &mut Vec<Action>) {
+        let pending = match &self.phase {
+            Phase::Serving(serving) => serving.pending.clone(),
+            _ => None,
+        };
         let Some(hand) = self.hand() else { return };
         let attempt = hand.attempt();
         hand.companion = beside.companion;
+        let pending = pending.filter(|(id, _)| id == hand.id()).map(|(_, attempt)| attempt);
+        if let (Why::Adopted, Some(pending)) = (&why, pending) {
+            if beside.candidate == Some(pending) {
+                out.push(Action::Note(Note::Kept(hand.id().clone())));
+                (hand.kept, hand.kind, hand.begun, hand.journalled) = (Some(pending), Some(Kind::Define), true, true);
+                self.settle_pending();
+                return self.decide(Verdict::Success, now, out);
+            }
+            self.settle_pending();
+            return self.enter(Step::Voiding(pending, Some(Box::new(Step::Examining(why)))), now, out);
+        }
         match why {
             Why::Decided if beside.candidate == Some(attempt) => {
                 out.push(Action::Note(Note::Ended(hand.statement.id.clone(), "success", now.since(hand.claimed_at))));
                 self.publish_success(now, out);
             }
-            Why::Decided => self.overruled("success", now, out),
+            Why::Decided => self.overruled(Some(StatementState::Success), now, out),
             Why::Marker => match beside.marker {
                 Some(marker) if marker == attempt => self.marked(now, out),
-                Some(_) => self.decide(interrupted(), now, out),
+                Some(_) => self.decide(Verdict::Failed(interrupted()), now, out),
                 None => self.enter(Step::Marking, now, out),
             },
-            Why::Adopted | Why::Died if beside.marker.is_some() => self.decide(interrupted(), now, out),
+            Why::Adopted | Why::Died if beside.marker.is_some() => self.decide(Verdict::Failed(interrupted()), now, out),
             Why::Adopted | Why::Died => match beside.attempts.max(1) + 1 {
                 next if next > MAX_ATTEMPTS => self.decide(
                     failed(Code::Attempts, Stage::Execute, format!("the statement was begun {MAX_ATTEMPTS} times and its runner or worker was lost each time; it may need more memory than there is")),
@@ -114,7 +147,7 @@ impl Runner {
             RunTrouble::Died { why } => {
                 out.push(Action::Note(Note::WorkerDied(hand.statement.id.clone(), why.clone())));
                 if hand.marked && hand.begun {
-                    self.decide(interrupted(), now, out);
+                    self.decide(Verdict::Failed(interrupted()), now, out);
                 } else if hand.n > 1 {
                     self.decide(
                         failed(Code::WorkerDied, Stage::Execute, format!("the statement's process died twice: {why}")),
@@ -137,7 +170,9 @@ impl Runner {
                 now,
                 out,
             ),
-            Err(StageTrouble::Superseded) => self.overruled("superseded", now, out),
+            // A later attempt is under a later claim: this one is lost.
+            Err(StageTrouble::Superseded) => self.overruled(Some(StatementState::Running { job: None }), now, out),
+            Err(StageTrouble::Fenced) => self.again_unless_fenced(true, now),
             Err(StageTrouble::Refused(failure)) => self.decide(Verdict::Failed(Fault::Failure(failure)), now, out),
             Err(StageTrouble::Again) => self.again(now),
         }
@@ -153,9 +188,8 @@ impl Runner {
         let timeout_state = self.policy.timeout_state;
         let Some(hand) = self.hand() else { return };
         match answer {
-            Ok(version) => {
+            Ok(_) => {
                 let id = hand.statement.id.clone();
-                let void = hand.kind == Some(Kind::Define) && hand.begun && verdict != Verdict::Success;
                 match verdict {
                     Verdict::Success => {
                         // The claim's version stays: it names the attempt whose result is published.
@@ -169,18 +203,11 @@ impl Runner {
                             hand.statement.state.name(),
                             now.since(hand.claimed_at),
                         )));
-                        if void {
-                            out.push(Action::VoidDefine);
-                        }
-                        self.enter(Step::Publishing(Some(fault)), now, out);
+                        self.publish_failure(fault, now, out);
                     }
                     Verdict::Release => {
-                        hand.version = version;
-                        if void {
-                            out.push(Action::VoidDefine);
-                        }
                         out.push(Action::Note(Note::Released(id)));
-                        self.put_down(now, out);
+                        self.not_in_force(None, now, out);
                     }
                 }
             }
@@ -195,7 +222,21 @@ impl Runner {
         if hand.kind == Some(Kind::Define) {
             out.push(Action::KeepDefine);
         }
-        self.enter(Step::Publishing(None), now, out);
+        // Where another attempt may have left something, that is looked for too.
+        let alone = !hand.foreign && hand.n <= 1;
+        self.enter(if alone { Step::Publishing(None) } else { Step::Settling }, now, out);
+    }
+
+    fn publish_failure(&mut self, fault: Fault, now: Millis, out: &mut Vec<Action>) {
+        let Some(hand) = self.hand() else { return };
+        let alone = !hand.begun && !hand.foreign;
+        self.not_in_force(Some(if alone { Step::Publishing(Some(fault)) } else { Step::Settling }), now, out);
+    }
+
+    fn settle_pending(&mut self) {
+        if let Phase::Serving(serving) = &mut self.phase {
+            serving.pending = None;
+        }
     }
 
     pub(super) fn finished(&mut self, answer: Result<(), Trouble>, now: Millis, out: &mut Vec<Action>) {
@@ -228,9 +269,9 @@ impl Runner {
         }
         hand.timeout = seen.timeout.or(hand.timeout);
         match &seen.statement {
-            None => self.overruled("deleted", now, out),
+            None => self.overruled(None, now, out),
             Some(s) if s.value.state.is_terminal() || s.version > hand.version => {
-                self.overruled(s.value.state.name(), now, out)
+                self.overruled(Some(s.value.state.clone()), now, out)
             }
             Some(_) => self.hand_tick(now, out),
         }

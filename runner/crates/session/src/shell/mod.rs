@@ -4,7 +4,9 @@
 //! its own if the caller gives it one; [`work`] is the one statement that the engine is at.
 
 pub mod heart;
+mod keep;
 mod perform;
+mod sweep;
 mod work;
 
 use std::sync::atomic::AtomicBool;
@@ -89,6 +91,7 @@ pub async fn run(job: Job, shared: Arc<Shared>, mut stop: mpsc::UnboundedReceive
         shared,
         pending: FuturesUnordered::new(),
         journal: Journal::default(),
+        log: keep::Shared::default(),
         work: Work::default(),
         prepared: Arc::default(),
         taken: None,
@@ -96,6 +99,9 @@ pub async fn run(job: Job, shared: Arc<Shared>, mut stop: mpsc::UnboundedReceive
     };
     shell.step(Input::Start);
     let mut may_stop = true;
+    // A batch job looks after its one statement only.
+    let sweeping = shell.job.me.batch.is_none();
+    let mut sweeps = Box::pin(sweep::forever(shell.job.clone(), Arc::clone(&shell.shared)));
     loop {
         if let Some(exit) = shell.exit.take() {
             shell.shared.stepped.notify_one();
@@ -115,6 +121,7 @@ pub async fn run(job: Job, shared: Arc<Shared>, mut stop: mpsc::UnboundedReceive
                 None => { may_stop = false; continue }
             },
             () = shell.shared.beaten.notified() => Input::LeaseChanged,
+            () = &mut sweeps, if sweeping => continue,
             Some(input) = shell.pending.next(), if !shell.pending.is_empty() => input,
             () = sleep(&*clock, wake) => Input::Tick,
             input = shell.work.next() => input,
@@ -144,7 +151,10 @@ struct Shell {
     job: Job,
     shared: Arc<Shared>,
     pending: FuturesUnordered<BoxFuture<'static, Input>>,
+    /// The entries in force, for the engine.
     journal: Journal,
+    /// What is stored of them.
+    log: keep::Shared,
     work: Work,
     /// The indices were found to be there.
     prepared: Arc<AtomicBool>,
@@ -158,6 +168,11 @@ impl Shell {
         if let Input::Fatal(why) = &input {
             tracing::error!(session = %self.job.me.session, why, "the store cannot be used");
         }
+        if let Input::Replayed(Ok(undecided)) = &input
+            && let Ok(log) = self.log.try_lock()
+        {
+            self.journal.replace(keep::in_force(&log, undecided.is_some()));
+        }
         let now = self.job.clock.now();
         let actions = self.shared.runner().step(input, now);
         for action in actions {
@@ -170,18 +185,24 @@ impl Shell {
         match action {
             Action::Drop => self.work.clear(),
             Action::KeepDefine => {
-                if let Some(entry) = self.work.take_entry() {
+                // The loop has no other request about the log on its way while it keeps what one of them put there.
+                let last = self.log.try_lock().ok().and_then(|log| log.last().map(|last| last.entry.clone()));
+                if let Some(entry) = last {
                     self.journal.append(entry);
                 }
             }
-            Action::VoidDefine => self.journal.taint(),
+            Action::Taint => self.journal.taint(),
             Action::Note(note) => self.note(&note),
             Action::Exit(exit) => self.exit = Some(exit),
             Action::Plan(statement) => self.work.plan(&self.job, &self.journal, &statement),
             Action::Run(statement, attempt) => self.work.run(&self.job, *statement, attempt),
             Action::Stage(statement, attempt) => {
-                let ready = self.work.ready();
-                self.pending.push(perform::stage(self.job.clone(), statement, attempt, ready));
+                let (ready, entry) = (self.work.ready(), self.work.entry());
+                self.pending.push(perform::stage(self.job.clone(), statement, attempt, ready, entry, self.log.clone()));
+            }
+            Action::Replay => self.pending.push(perform::replay(self.job.clone(), self.log.clone())),
+            Action::Void(id, attempt) => {
+                self.pending.push(perform::void(self.job.clone(), self.log.clone(), id, attempt));
             }
             Action::Look(id) => {
                 let progress = self.work.progress(self.job.clock.now());
@@ -189,7 +210,9 @@ impl Shell {
             }
             store => {
                 let run_millis = match &store {
-                    Action::PublishFailure(statement, ..) => {
+                    Action::PublishFailure(statement, ..) | Action::Settle(statement, _)
+                        if statement.state != StatementState::Success =>
+                    {
                         self.taken.as_ref().filter(|(id, _)| *id == statement.id).map_or(0, |(_, millis)| *millis)
                     }
                     _ => self.work.run_millis(),
@@ -235,6 +258,10 @@ impl Shell {
                 counters.ended(state, *millis);
                 tracing::info!(session, %statement, state, millis, "ended");
             }
+            Note::Kept(statement) => {
+                tracing::info!(session, %statement, "a define in the journal succeeds, as its runner would have decided")
+            }
+            Note::Voided(statement) => tracing::info!(session, %statement, "its define is out of the journal"),
             Note::Released(statement) => tracing::info!(session, %statement, "released"),
             Note::Overruled(statement) => tracing::info!(session, %statement, "another decision stands"),
             Note::WorkerDied(statement, why) => {

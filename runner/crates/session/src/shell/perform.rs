@@ -9,8 +9,9 @@ use firesteel_model::{Attempt, Code, Expect, Failure, Stage, Statement, Statemen
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::Job;
 use super::work::Ready;
+use super::{Job, keep};
+use crate::journal::Entry;
 use crate::ports::{Companion, Marker, Open, Outcome, Prepared, Progress, StageError, StoreError};
 
 /// How many statements a search brings.
@@ -35,7 +36,7 @@ fn hear<T>(job: &Job, what: &'static str, answer: Result<T, StoreError>) -> Resu
 }
 
 /// Whose result it is, as the documents name it.
-fn outcome<'a>(job: &'a Job, statement: &'a Statement, attempt: Attempt, run_millis: u64) -> Outcome<'a> {
+pub(super) fn outcome<'a>(job: &'a Job, statement: &'a Statement, attempt: Attempt, run_millis: u64) -> Outcome<'a> {
     Outcome {
         statement,
         attempt,
@@ -144,11 +145,8 @@ pub(super) fn store(
             Input::Written(hear(&job, "claim the statement", answer))
         }
         .boxed(),
-        Action::Decide(statement, version, verdict) => async move {
-            let answer = match decided(&statement, verdict, job.policy.timeout_state) {
-                Ok(state) => job.store.write_statement(&statement.id, version, &state).await,
-                Err(error) => Err(error),
-            };
+        Action::Decide(statement, version, attempt, verdict) => async move {
+            let answer = decide(&job, &statement, version, attempt, verdict).await.map(|(version, _)| version);
             Input::Written(hear(&job, "decide the statement", answer))
         }
         .boxed(),
@@ -176,6 +174,11 @@ pub(super) fn store(
             Input::Published(hear(&job, "publish the failure", done))
         }
         .boxed(),
+        Action::Settle(statement, attempt) => async move {
+            let done = job.store.settle(&outcome(&job, &statement, attempt, run_millis)).await;
+            Input::Published(hear(&job, "publish what counts and remove the rest", done))
+        }
+        .boxed(),
         Action::Discard(statement, attempt) => async move {
             Input::Discarded(hear(
                 &job,
@@ -188,6 +191,21 @@ pub(super) fn store(
     })
 }
 
+/// Decides a statement. That it fails is announced before, so that its result is made whoever dies in between.
+pub(super) async fn decide(
+    job: &Job,
+    statement: &Statement,
+    version: Version,
+    attempt: Attempt,
+    verdict: Verdict,
+) -> Result<(Version, StatementState), StoreError> {
+    let state = decided(statement, verdict, job.policy.timeout_state)?;
+    if state.is_terminal() && state != StatementState::Success {
+        job.store.announce(&outcome(job, statement, attempt, 0)).await?;
+    }
+    Ok((job.store.write_statement(&statement.id, version, &state).await?, state))
+}
+
 /// What cannot be read as a statement blocks nobody: it is counted, and logged when it is first seen.
 fn readable(job: &Job, open: Open) -> Sight {
     for (id, why) in &open.unreadable {
@@ -198,7 +216,7 @@ fn readable(job: &Job, open: Open) -> Sight {
     Sight { statements: open.statements, session: open.session }
 }
 
-async fn examine(job: &Job, id: &StatementId) -> Result<Beside, StoreError> {
+pub(super) async fn examine(job: &Job, id: &StatementId) -> Result<Beside, StoreError> {
     let (marker, companion) = futures::future::try_join(job.store.marker(id), job.store.companion(id)).await?;
     Ok(Beside {
         marker: marker.map(|m| m.attempt),
@@ -252,6 +270,8 @@ pub(super) fn stage(
     statement: Box<Statement>,
     attempt: Attempt,
     ready: Option<Arc<Ready>>,
+    entry: Option<Entry>,
+    log: keep::Shared,
 ) -> BoxFuture<'static, Input> {
     async move {
         let Some(ready) = ready else {
@@ -266,9 +286,31 @@ pub(super) fn stage(
             job.store.stage(&outcome, &ready.columns, &ready.rows, ready.totals).await
         }
         .await;
-        Input::Staged(answer.map_err(|error| stage_trouble(&job, error)))
+        if let Err(error) = answer {
+            return Input::Staged(Err(stage_trouble(&job, error)));
+        }
+        // Last: a define that is in the journal has a whole result, so that a successor need not run it again.
+        let kept = match entry.filter(|_| job.me.batch.is_none()) {
+            Some(entry) => keep::define(&job, &log, statement.id.clone(), attempt, entry).await,
+            None => Ok(()),
+        };
+        Input::Staged(kept.map_err(|error| match error {
+            StoreError::Conflict => StageTrouble::Fenced,
+            error => stage_trouble(&job, error.into()),
+        }))
     }
     .boxed()
+}
+
+/// Reads what the session is made of.
+pub(super) fn replay(job: Job, log: keep::Shared) -> BoxFuture<'static, Input> {
+    async move { Input::Replayed(hear(&job, "read the journal", keep::replay(&job, &log).await)) }.boxed()
+}
+
+/// Takes a define out of the journal.
+pub(super) fn void(job: Job, log: keep::Shared, id: StatementId, attempt: Attempt) -> BoxFuture<'static, Input> {
+    async move { Input::Voided(hear(&job, "take a define out of the journal", keep::void(&job, &log, id, attempt).await)) }
+        .boxed()
 }
 
 fn stage_trouble(job: &Job, error: StageError) -> StageTrouble {

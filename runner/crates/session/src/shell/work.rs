@@ -142,8 +142,9 @@ impl Work {
         self.ready.clone()
     }
 
-    pub(super) fn take_entry(&mut self) -> Option<Entry> {
-        self.entry.take()
+    /// Of a define: what the journal is to hold.
+    pub(super) fn entry(&self) -> Option<Entry> {
+        self.entry.clone()
     }
 
     pub(super) fn run_millis(&self) -> u64 {

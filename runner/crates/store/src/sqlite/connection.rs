@@ -16,9 +16,11 @@ use super::{SqliteOptions, Synchronous};
 use crate::documents::{Field, Found, Index, Key, Op, Order, Search};
 
 /// Kept in the file's header; a file with a higher one is refused.
-const SCHEMA_VERSION: i64 = 1;
+const SCHEMA_VERSION: i64 = 2;
 
-const SCHEMA: &str = "
+/// What makes of a file of version n one of version n + 1.
+const SCHEMA: [&str; 2] = [
+    "
     CREATE TABLE documents (
         collection INTEGER NOT NULL,
         id TEXT NOT NULL,
@@ -37,7 +39,13 @@ const SCHEMA: &str = "
     CREATE INDEX by_query ON documents (collection, query_id, type) WHERE query_id IS NOT NULL;
     CREATE TABLE counter (seq_no INTEGER NOT NULL);
     INSERT INTO counter VALUES (0);
-    PRAGMA user_version = 1;";
+    PRAGMA user_version = 1;",
+    "
+    ALTER TABLE documents ADD COLUMN kind AS (json ->> '$.kind') VIRTUAL;
+    CREATE INDEX by_state ON documents (collection, type, state, submit_time, id) WHERE type IS NOT NULL;
+    CREATE INDEX by_kind ON documents (collection, kind, state) WHERE kind IS NOT NULL;
+    PRAGMA user_version = 2;",
+];
 
 /// Why SQLite did not do as asked.
 #[derive(Debug)]
@@ -118,11 +126,12 @@ fn set_up(path: &Path, options: &SqliteOptions) -> Result<(rusqlite::Connection,
         },
     )?;
     let version = || connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0));
-    if version()? == 0 {
+    if version()? < SCHEMA_VERSION {
         connection.execute_batch("BEGIN IMMEDIATE")?;
         // Another process may have been first.
-        if version()? == 0 {
-            connection.execute_batch(SCHEMA)?;
+        let there = usize::try_from(version()?).unwrap_or(usize::MAX);
+        for step in SCHEMA.iter().skip(there) {
+            connection.execute_batch(step)?;
         }
         connection.execute_batch("COMMIT")?;
     }
@@ -313,6 +322,7 @@ fn column(field: Field) -> &'static str {
         Field::Type => "type",
         Field::State => "state",
         Field::Session => "session_id",
+        Field::Kind => "kind",
         Field::Query => "query_id",
         Field::Submitted => "submit_time",
         Field::Renewed => "last_update_time",
@@ -337,7 +347,7 @@ mod tests {
     #[test]
     fn searches_go_by_the_index_that_was_made_for_them() {
         let sqlite = rusqlite::Connection::open_in_memory().expect("memory");
-        sqlite.execute_batch(SCHEMA).expect("the schema");
+        sqlite.execute_batch(&SCHEMA.concat()).expect("the schema");
         let (kind, session, state, id) = (Field::Type, Field::Session, Field::State, Field::Query);
         for (index, fields, order, by) in [
             (
@@ -353,6 +363,18 @@ mod tests {
                 "by_query (collection=? AND query_id=? AND type=?)",
             ),
             (Index::Results, vec![id], Order::Newest(Field::Updated), "by_query (collection=? AND query_id=?)"),
+            (
+                Index::Requests,
+                vec![kind, state],
+                Order::Oldest(Field::Submitted),
+                "by_state (collection=? AND type=? AND state=?)",
+            ),
+            (
+                Index::State,
+                vec![Field::Kind, state],
+                Order::Oldest(Field::Submitted),
+                "by_kind (collection=? AND kind=? AND state=?)",
+            ),
         ] {
             let terms = fields.into_iter().map(|field| (field, vec![String::new(), String::new()])).collect();
             let (sql, values) = query(&Search { index, terms, or: Vec::new(), order, limit: 1 });
@@ -367,7 +389,7 @@ mod tests {
     #[test]
     fn a_search_over_many_sessions_goes_by_the_index_and_its_text_does_not_hang_on_their_number() {
         let sqlite = rusqlite::Connection::open_in_memory().expect("memory");
-        sqlite.execute_batch(SCHEMA).expect("the schema");
+        sqlite.execute_batch(&SCHEMA.concat()).expect("the schema");
         let search = |sessions: usize, order| {
             let values = |field, number| (field, vec![String::new(); number]);
             let patterns = vec![Pattern::new("*").expect("a pattern")];

@@ -46,6 +46,18 @@ pub fn page(statement: &StatementId, attempt: Attempt, n: u32) -> String {
     id("page", &format!("{statement}/{attempt}/{n}"))
 }
 
+/// State index: record `n` of a session's journal. The last part is a number, so ids with slashes stay apart.
+#[must_use]
+pub fn record(session: &SessionId, n: u64) -> String {
+    id("journal", &format!("{session}/{n}"))
+}
+
+/// State index: which record of a session's journal is its newest snapshot.
+#[must_use]
+pub fn journal_head(session: &SessionId) -> String {
+    id("journal", &format!("{session}/head"))
+}
+
 /// State index: the session of a batch job.
 #[must_use]
 pub fn batch_session(session: &SessionId) -> String {

@@ -5,6 +5,7 @@
 
 mod fields;
 pub mod ids;
+pub mod journal;
 pub mod mapping;
 pub mod result;
 pub mod session;

@@ -102,6 +102,7 @@ pub fn read(id: &SessionId, source: &Value) -> Result<Session, BadField> {
         owner,
         last_update: fields.time("lastUpdateTime")?,
         draining: fields.flag("draining")?,
+        recovering: fields.some_text("recoverTo")?.is_some(),
         error: fields.text("error")?.to_owned(),
     })
 }

@@ -1,4 +1,5 @@
-//! The documents of the state index: companions, markers, guards of query ids. Pages are in [`super::result`].
+//! The documents of the state index: companions, markers, guards of query ids. Pages are in [`super::result`], the journal's records in
+//! [`super::journal`].
 //!
 //! A partial write cannot take a field away and a null is never written, so a companion writes every field each
 //! time, and what it lacks as an empty text or as -1.
@@ -12,6 +13,10 @@ use super::session::object;
 
 /// Rises when a reader of the old documents would misread the new ones.
 pub const FORMAT_VERSION: u32 = 1;
+/// `state` of a companion whose statement left nothing to do.
+pub const PUBLISHED: &str = "published";
+/// `state` of any other companion.
+pub const UNPUBLISHED: &str = "unpublished";
 
 /// The whole document of a companion, which is also what a change of it writes.
 #[must_use]
@@ -34,16 +39,29 @@ pub fn companion(statement: &StatementId, companion: &Companion) -> Map<String, 
         "progressBytes": companion.progress.map_or(0, |p| p.bytes),
         "progressMillis": companion.progress.map_or(0, |p| p.elapsed_millis),
     }));
-    document.append(&mut candidate(companion.candidate, companion.totals, companion.published));
+    document.append(&mut candidate(companion.candidate, companion.totals));
+    document.append(&mut staged(&companion.staged));
+    document.append(&mut published(companion.published));
     document
+}
+
+/// The field of a companion that says whether anything is left to do.
+#[must_use]
+pub fn published(done: bool) -> Map<String, Value> {
+    object(json!({ "state": if done { PUBLISHED } else { UNPUBLISHED } }))
+}
+
+/// The field of a companion that names the attempts that may have staged something.
+#[must_use]
+pub fn staged(attempts: &[Attempt]) -> Map<String, Value> {
+    object(json!({ "staged": attempts.iter().map(Attempt::to_string).collect::<Vec<_>>() }))
 }
 
 /// The fields of a companion that staging writes.
 #[must_use]
-pub fn candidate(candidate: Option<Attempt>, totals: Option<Totals>, published: bool) -> Map<String, Value> {
+pub fn candidate(candidate: Option<Attempt>, totals: Option<Totals>) -> Map<String, Value> {
     object(json!({
         "candidate": candidate.map_or(String::new(), |a| a.to_string()),
-        "published": published,
         "rows": totals.map_or(json!(-1), |t| json!(t.rows)),
         "bytes": totals.map_or(0, |t| t.bytes),
         "pages": totals.map_or(0, |t| t.pages),
@@ -74,7 +92,12 @@ pub fn read_companion(source: &Value) -> Result<Companion, BadField> {
         user: fields.some_text("user")?.map(str::to_owned),
         attempts: small("attempts")?,
         candidate: fields.some_text("candidate")?.map(|_| attempt(fields, "candidate")).transpose()?,
-        published: fields.flag("published")?,
+        staged: fields
+            .texts("staged")?
+            .into_iter()
+            .map(|text| text.parse().map_err(|_| BadField::new("staged", "attempts, TERM.SEQ_NO.N")))
+            .collect::<Result<_, _>>()?,
+        published: fields.text("state")? == PUBLISHED,
         totals: match fields.number("rows")? {
             None => None,
             Some(rows) => Some(Totals {

@@ -1,0 +1,93 @@
+//! What dead runners left, in every session of the request index: found and settled beside the loop, at the start and then slowly.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use firesteel_model::runner::sweep::{self, Found};
+use firesteel_model::runner::{Fault, Verdict};
+use firesteel_model::{Attempt, Millis, Statement, StatementId};
+
+use super::{Job, Shared, perform};
+use crate::ports::{Left, StoreError};
+
+/// Sweeps until the future is dropped. Never touches the statement that the loop has in hand.
+pub(super) async fn forever(job: Job, shared: Arc<Shared>) {
+    let mut seen = Seen::default();
+    loop {
+        // Not before the session is ours: what a predecessor left in it is the most urgent.
+        if shared.with_lease(|lease| lease.lost().is_none()).unwrap_or(false)
+            && let Err(error) = round(&job, &shared, &mut seen).await
+        {
+            tracing::debug!(%error, "a sweep was not finished: the next one goes on");
+        }
+        let next = job.clock.now().plus(if seen.rounds == 0 { job.policy.watch } else { job.policy.sweep_every });
+        job.clock.sleep_until(next).await;
+    }
+}
+
+/// Since when a thing was seen that must be seen for a while before it is touched.
+#[derive(Default)]
+struct Seen {
+    rounds: u64,
+    since: BTreeMap<StatementId, Millis>,
+}
+
+impl Seen {
+    /// How long this statement has been seen as it is, in milliseconds.
+    fn age(&mut self, id: &StatementId, now: Millis) -> u64 {
+        now.since(*self.since.entry(id.clone()).or_insert(now))
+    }
+}
+
+async fn round(job: &Job, shared: &Shared, seen: &mut Seen) -> Result<(), StoreError> {
+    let found: Vec<(Found, Left)> = {
+        let open = job.store.left_open().await?.into_iter().map(|left| (Found::Open, left));
+        let unpublished = job.store.left_unpublished().await?.into_iter().map(|left| (Found::Unpublished, left));
+        open.chain(unpublished).collect()
+    };
+    seen.rounds += 1;
+    let now = job.clock.now();
+    seen.since.retain(|id, _| found.iter().any(|(_, left)| left.statement.value.id == *id));
+    for (what, left) in found {
+        let id = left.statement.value.id.clone();
+        let age = seen.age(&id, now);
+        let session = left.session.as_ref().map(|session| &session.value);
+        if !sweep::due(what, session, &job.me.runner, age, &job.policy) || shared.runner().has_in_hand(&id) {
+            continue;
+        }
+        let swept = match what {
+            Found::Open => end(job, &left).await,
+            Found::Unpublished => settle(job, &left.statement.value).await,
+        };
+        match swept {
+            Ok(()) => {
+                seen.since.remove(&id);
+                job.counters.statements_swept.inc();
+                tracing::info!(session = %left.statement.value.session, statement = %id, "swept: what a runner had left is settled");
+            }
+            // Somebody else is at it.
+            Err(StoreError::Conflict) => {}
+            Err(error) => tracing::warn!(statement = %id, %error, "not swept yet"),
+        }
+    }
+    Ok(())
+}
+
+/// Fails a statement whose session is over.
+async fn end(job: &Job, left: &Left) -> Result<(), StoreError> {
+    let statement = &left.statement.value;
+    let fault = if statement.state.is_running() {
+        sweep::left(&perform::examine(job, &statement.id).await?)
+    } else {
+        Fault::SessionEnded
+    };
+    let verdict = Verdict::Failed(fault);
+    let attempt = Attempt { claim: left.statement.version, n: 0 };
+    let state = perform::decide(job, statement, left.statement.version, attempt, verdict).await?.1;
+    settle(job, &Statement { state, ..statement.clone() }).await
+}
+
+async fn settle(job: &Job, statement: &Statement) -> Result<(), StoreError> {
+    let attempt = Attempt { claim: firesteel_model::Version { term: 0, seq_no: 0 }, n: 0 };
+    job.store.settle(&perform::outcome(job, statement, attempt, 0)).await
+}

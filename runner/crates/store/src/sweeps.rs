@@ -1,0 +1,125 @@
+//! What dead runners left, over all sessions: found by complete searches, settled by what the statement and its companion say.
+
+use std::collections::BTreeMap;
+
+use firesteel_model::{Attempt, SessionId, StatementId, StatementState};
+use firesteel_session::ports::{Left, Outcome, ResultStore, StoreError};
+
+use crate::documents::{Documents, Field, Index, Key, Op, Order, Search};
+use crate::store::{Store, text};
+use crate::wire::{self, state::UNPUBLISHED};
+
+/// How many documents are read in one request.
+const AT_ONCE: usize = 500;
+
+impl<D: Documents> Store<D> {
+    pub(crate) async fn find_left_open(&self) -> Result<Vec<Left>, StoreError> {
+        let index = self.index();
+        self.documents.refresh(index).await?;
+        let terms = vec![
+            (Field::Type, vec!["statement".to_owned()]),
+            (Field::State, ["waiting", "running"].map(str::to_owned).to_vec()),
+        ];
+        let order = Order::Oldest(Field::Submitted);
+        let hits = self.documents.search(&Search { index, terms, or: Vec::new(), order, limit: usize::MAX }).await?;
+        // What is unreadable is told by whoever serves its session.
+        let statements = hits.iter().filter_map(|hit| self.read_statement(hit).ok()).collect();
+        let mut left = self.with_sessions(statements).await?;
+        left.retain(|left| left.session.as_ref().is_none_or(|session| session.value.state.is_ended()));
+        Ok(left)
+    }
+
+    pub(crate) async fn find_left_unpublished(&self) -> Result<Vec<Left>, StoreError> {
+        self.flush_marks().await?;
+        self.documents.refresh(Index::State).await?;
+        let terms = vec![(Field::Kind, vec!["companion".to_owned()]), (Field::State, vec![UNPUBLISHED.to_owned()])];
+        let order = Order::Oldest(Field::Submitted);
+        let search = Search { index: Index::State, terms, or: Vec::new(), order, limit: usize::MAX };
+        let ids: Vec<StatementId> = self
+            .documents
+            .search(&search)
+            .await?
+            .iter()
+            .filter_map(|hit| StatementId::new(hit.source["statementId"].as_str()?).ok())
+            .collect();
+        let mut ended = Vec::new();
+        for some in ids.chunks(AT_ONCE) {
+            let keys: Vec<Key> = some.iter().map(|id| self.statement_key(id)).collect();
+            // One that is not here is another request index's.
+            for found in self.documents.get(&keys, true).await?.into_iter().flatten() {
+                ended.extend(self.read_statement(&found).ok().filter(|s| s.value.state.is_terminal()));
+            }
+        }
+        self.with_sessions(ended).await
+    }
+
+    async fn with_sessions(
+        &self,
+        statements: Vec<firesteel_model::Stored<firesteel_model::Statement>>,
+    ) -> Result<Vec<Left>, StoreError> {
+        let mut sessions: BTreeMap<SessionId, Option<firesteel_model::Stored<firesteel_model::Session>>> =
+            statements.iter().map(|s| (s.value.session.clone(), None)).collect();
+        let ids: Vec<SessionId> = sessions.keys().cloned().collect();
+        let mut unreadable = std::collections::BTreeSet::new();
+        for some in ids.chunks(AT_ONCE) {
+            let keys: Vec<Key> = some.iter().map(|id| self.session_key(id)).collect();
+            for (id, found) in some.iter().zip(self.documents.get(&keys, true).await?) {
+                let Some(found) = found else { continue };
+                match wire::session::read(id, &found.source) {
+                    Ok(value) => {
+                        sessions.insert(id.clone(), Some(firesteel_model::Stored { version: found.version, value }));
+                    }
+                    Err(_) => {
+                        unreadable.insert(id.clone());
+                    }
+                }
+            }
+        }
+        // Of a session that is there and cannot be read nothing is known.
+        let known = statements.into_iter().filter(|s| !unreadable.contains(&s.value.session));
+        Ok(known
+            .map(|statement| Left { session: sessions.get(&statement.value.session).cloned().flatten(), statement })
+            .collect())
+    }
+
+    pub(crate) async fn settle_statement(&self, outcome: &Outcome<'_>) -> Result<(), StoreError> {
+        let statement = outcome.statement;
+        let companion = self.read_companion(&statement.id).await?.map(|(_, companion)| companion);
+        let companion = companion.unwrap_or_default();
+        let decided: Option<Attempt> = match statement.state {
+            StatementState::Success => companion.candidate,
+            StatementState::Failed { .. } | StatementState::Timeout { .. } | StatementState::Cancelled => None,
+            StatementState::Waiting | StatementState::Running { .. } => {
+                return Err(StoreError::Refused("only a statement that has ended can be settled".to_owned()));
+            }
+        };
+        for attempt in companion.staged.into_iter().filter(|attempt| Some(*attempt) != decided) {
+            self.discard(&Outcome { attempt, ..outcome.clone() }).await?;
+        }
+        match (&statement.state, decided) {
+            (StatementState::Success, Some(attempt)) => self.publish(&Outcome { attempt, ..outcome.clone() }).await?,
+            (StatementState::Failed { .. } | StatementState::Timeout { .. }, _) => {
+                self.publish_failure(outcome).await?
+            }
+            // Cancelled; or another program's success, with a result of its own.
+            _ => {}
+        }
+        self.settle_companion(&statement.id).await
+    }
+
+    /// Tells companions whose results were published that they were.
+    pub(crate) async fn flush_marks(&self) -> Result<(), StoreError> {
+        let ops = self.take_marks();
+        if !ops.is_empty() {
+            // One that was changed meanwhile is settled by a sweep.
+            self.documents.bulk(ops, false).await?;
+        }
+        Ok(())
+    }
+
+    /// The marks that are due, as writes.
+    pub(crate) fn take_marks(&self) -> Vec<Op> {
+        let marks = std::mem::take(&mut *self.marks());
+        marks.into_iter().map(|(key, at)| Op::Update { key, at, fields: text(&wire::state::published(true)) }).collect()
+    }
+}
