@@ -1,8 +1,8 @@
 //! What dead runners left, over all sessions: found by complete searches, settled by what the statement and its companion say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use firesteel_model::{Attempt, SessionId, StatementId, StatementState};
+use firesteel_model::{Attempt, SessionId, Statement, StatementId, StatementState, Stored};
 use firesteel_session::ports::{Left, Outcome, ResultStore, StoreError};
 
 use crate::documents::{Documents, Field, Index, Key, Op, Order, Search};
@@ -53,33 +53,20 @@ impl<D: Documents> Store<D> {
         self.with_sessions(ended).await
     }
 
-    async fn with_sessions(
-        &self,
-        statements: Vec<firesteel_model::Stored<firesteel_model::Statement>>,
-    ) -> Result<Vec<Left>, StoreError> {
-        let mut sessions: BTreeMap<SessionId, Option<firesteel_model::Stored<firesteel_model::Session>>> =
-            statements.iter().map(|s| (s.value.session.clone(), None)).collect();
-        let ids: Vec<SessionId> = sessions.keys().cloned().collect();
-        let mut unreadable = std::collections::BTreeSet::new();
+    /// Each with its session. Of a session that is there and cannot be read nothing is known: its statements are left alone.
+    async fn with_sessions(&self, statements: Vec<Stored<Statement>>) -> Result<Vec<Left>, StoreError> {
+        let ids: BTreeSet<&SessionId> = statements.iter().map(|s| &s.value.session).collect();
+        let ids: Vec<SessionId> = ids.into_iter().cloned().collect();
+        let mut sessions = BTreeMap::new();
         for some in ids.chunks(AT_ONCE) {
-            let keys: Vec<Key> = some.iter().map(|id| self.session_key(id)).collect();
-            for (id, found) in some.iter().zip(self.documents.get(&keys, true).await?) {
-                let Some(found) = found else { continue };
-                match wire::session::read(id, &found.source) {
-                    Ok(value) => {
-                        sessions.insert(id.clone(), Some(firesteel_model::Stored { version: found.version, value }));
-                    }
-                    Err(_) => {
-                        unreadable.insert(id.clone());
-                    }
-                }
-            }
+            let read = self.read_sessions(some).await?;
+            sessions.extend(some.iter().zip(read).filter_map(|(id, session)| Some((id, session.ok()?))));
         }
-        // Of a session that is there and cannot be read nothing is known.
-        let known = statements.into_iter().filter(|s| !unreadable.contains(&s.value.session));
-        Ok(known
-            .map(|statement| Left { session: sessions.get(&statement.value.session).cloned().flatten(), statement })
-            .collect())
+        let known = statements.into_iter().filter_map(|statement| {
+            let session = sessions.get(&statement.value.session)?.clone();
+            Some(Left { statement, session })
+        });
+        Ok(known.collect())
     }
 
     pub(crate) async fn settle_statement(&self, outcome: &Outcome<'_>) -> Result<(), StoreError> {

@@ -407,8 +407,10 @@ mod tests {
             let mut plan = sqlite.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a query");
             let steps = plan.query_map(params_from_iter(values), |row| row.get::<_, String>(3)).expect("a plan");
             let steps: Vec<String> = steps.map(|step| step.expect("text")).collect();
-            for by in ["(collection=? AND type=? AND session_id=? AND state=?)", "by_session (collection=? AND type=?)"]
-            {
+            for by in [
+                "(collection=? AND type=? AND session_id=? AND state=?)",
+                "by_state (collection=? AND type=? AND state=?)",
+            ] {
                 assert!(steps.iter().any(|step| step.contains(by)), "{by}: {steps:?}");
             }
         }
