@@ -21,6 +21,14 @@ pub fn start(settings: &Settings, tasks: &mut JoinSet<()>) -> Result<Arc<dyn Eng
             Problem::usage_with(message, "name one that holds CSV, JSON lines, Parquet or Arrow files")
         })?;
     }
+    if let Some(folder) = &mut settings.export {
+        *folder = folder.canonicalize().ok().filter(|folder| folder.is_dir()).ok_or_else(|| {
+            Problem::usage_with(
+                format!("--export: {} is no folder", folder.display()),
+                "name one that statements may write into",
+            )
+        })?;
+    }
     if let Some(folder) = &mut settings.spill_dir {
         *folder = std::path::absolute(&folder)?;
     }

@@ -7,6 +7,7 @@ mod cancel;
 mod commands;
 mod death;
 mod dialect;
+mod export;
 mod files;
 mod hostile;
 mod ignored;

@@ -266,6 +266,7 @@ pub const KEYS: &[Key] = &[
         c.engine.data.push(path(v)?);
         Ok(())
     }).list().common(),
+    key(Group::Engine, "export", "DIR", "", "A folder that statements may write into, by COPY (query) TO 'NAME' STORED AS PARQUET; without it they write nothing", set!(some engine.export, path)).common(),
     key(Group::Engine, "allow", "URL", "", "A bucket or host that may be read: s3://BUCKET[/PATH], https://HOST[:PORT][/PATH]; no other is", |c, v| {
         c.engine.stores.push(plain_access(&text(v)?));
         Ok(())

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Read in this order: [`settings`]; [`session`], what happens to a statement (`dialect`, `command`, `allow`, `define`,
-//! `names`, `spark`, `clauses`); `tables` and `reach`, what may be read; [`worker`] and [`workers`], the two ends of
+//! `names`, `spark`, `clauses`); `tables` and `reach`, what may be read, `export`, what may be written; [`worker`] and [`workers`], the two ends of
 //! the socket, with `process` and `wire` between them.
 
 mod allow;
@@ -24,6 +24,7 @@ mod cooperate;
 mod define;
 mod dialect;
 mod entry;
+mod export;
 mod failures;
 mod files;
 pub mod in_process;

@@ -1,5 +1,5 @@
-//! What statements may read: the operator's folders, buckets and hosts. Everything else is refused, here and nowhere
-//! later: every byte that DataFusion reads of a file comes through a [`Fence`].
+//! What statements may read: the operator's folders, buckets and hosts; and the one folder that they may write into. Everything else is
+//! refused, here and nowhere later: every byte that DataFusion reads or writes of a file goes through a [`Fence`].
 
 use std::collections::HashMap;
 use std::fmt;
@@ -27,6 +27,7 @@ use object_store::{
 use url::Url;
 
 use crate::connect::Straight;
+use crate::export;
 use crate::failures;
 use crate::files;
 use crate::settings::{Settings, StoreAccess};
@@ -35,6 +36,7 @@ use crate::settings::{Settings, StoreAccess};
 #[derive(Debug)]
 pub struct Reach {
     roots: Arc<[PathBuf]>,
+    export: Option<Arc<FilePath>>,
     listed: Vec<(Url, StoreAccess)>,
     made: Mutex<HashMap<String, Arc<dyn ObjectStore>>>,
 }
@@ -46,14 +48,12 @@ impl Reach {
     /// A folder that does not exist, or a URL that is none of ours: the operator's fault, found at start.
     pub fn new(settings: &Settings) -> std::result::Result<Reach, Failure> {
         let wrong = |text: String| Failure::new(Code::Internal, Stage::Accept, text);
-        let roots = settings
-            .data
-            .iter()
-            .map(|root| {
-                root.canonicalize()
-                    .map_err(|e| wrong(format!("the data folder {} cannot be read: {e}", root.display())))
-            })
-            .collect::<std::result::Result<Vec<_>, _>>()?;
+        let real = |kind: &str, folder: &PathBuf| {
+            let unread = |e| wrong(format!("the {kind} folder {} cannot be read: {e}", folder.display()));
+            folder.canonicalize().map_err(unread)
+        };
+        let roots = settings.data.iter().map(|root| real("data", root)).collect::<std::result::Result<Vec<_>, _>>()?;
+        let export = settings.export.as_ref().map(|folder| real("export", folder)).transpose()?;
         let listed = settings
             .stores
             .iter()
@@ -64,12 +64,17 @@ impl Reach {
                 _ => Err(wrong("a listed store must be s3://BUCKET or http(s)://HOST, with a path or without".into())),
             })
             .collect::<std::result::Result<Vec<_>, _>>()?;
-        Ok(Reach { roots: roots.into(), listed, made: Mutex::default() })
+        Ok(Reach { roots: roots.into(), export: export.map(Arc::from), listed, made: Mutex::default() })
     }
 
     /// The data folders, without symbolic links.
     pub fn roots(&self) -> &Arc<[PathBuf]> {
         &self.roots
+    }
+
+    /// The folder that may be written into, without symbolic links.
+    pub fn export(&self) -> Option<&FilePath> {
+        self.export.as_deref()
     }
 
     /// Where a statement's `LOCATION` points, if it may be read. A relative path starts at the first data folder.
@@ -243,7 +248,7 @@ impl Rule {
     }
 }
 
-/// A store that reads what its rule allows, and writes nothing.
+/// A store that reads what its rule allows, and writes nothing but files of an export.
 #[derive(Debug)]
 struct Fence {
     inner: Arc<dyn ObjectStore>,
@@ -275,6 +280,15 @@ impl Fence {
         })
     }
 
+    fn check_export(&self, location: &Path) -> Result<()> {
+        if let (Rule::Roots(_), Some(root)) = (&self.rule, self.reach.export())
+            && LocalFileSystem::new().path_to_filesystem(location).is_ok_and(|path| export::holds(root, &path))
+        {
+            return Ok(());
+        }
+        Fence::read_only()
+    }
+
     fn read_only<T>() -> Result<T> {
         Err(object_store::Error::NotSupported { source: "files are only read here".into() })
     }
@@ -282,12 +296,18 @@ impl Fence {
 
 #[async_trait]
 impl ObjectStore for Fence {
-    async fn put_opts(&self, _: &Path, _: PutPayload, _: PutOptions) -> Result<PutResult> {
-        Fence::read_only()
+    async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
+        self.check_export(location)?;
+        self.inner.put_opts(location, payload, options).await
     }
 
-    async fn put_multipart_opts(&self, _: &Path, _: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
-        Fence::read_only()
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        options: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        self.check_export(location)?;
+        self.inner.put_multipart_opts(location, options).await
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {

@@ -44,12 +44,13 @@ fn fence(settings: &Settings, spill: &Path) -> Result<bool, RulesetError> {
     if !settings.stores.is_empty() {
         paths.extend(["SSL_CERT_FILE", "SSL_CERT_DIR"].iter().filter_map(std::env::var_os).map(PathBuf::from));
     }
+    let written = settings.export.iter().map(PathBuf::as_path).chain([spill]);
     let status = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(abi))?
         .create()?
         .add_rules(path_beneath_rules(paths, read))?
-        .add_rules(path_beneath_rules([spill], (AccessFs::from_all(abi)) & !AccessFs::Execute))?
+        .add_rules(path_beneath_rules(written, AccessFs::from_all(abi) & !AccessFs::Execute))?
         .restrict_self()?;
     Ok(status.ruleset != RulesetStatus::NotEnforced)
 }
@@ -66,18 +67,19 @@ mod tests {
     #[test]
     fn what_is_not_listed_is_out_of_reach_where_the_kernel_offers_it() {
         let dir = tempfile::tempdir().unwrap();
-        let (data, spill, other) = (dir.path().join("data"), dir.path().join("spill"), dir.path().join("other"));
-        for folder in [&data, &spill, &other] {
+        let [data, export, spill, other] = ["data", "export", "spill", "other"].map(|name| dir.path().join(name));
+        for folder in [&data, &export, &spill, &other] {
             fs::create_dir(folder).unwrap();
             fs::write(folder.join("file"), "x").unwrap();
         }
-        let settings = Settings { data: vec![data.clone()], ..Settings::default() };
+        let settings = Settings { data: vec![data.clone()], export: Some(export.clone()), ..Settings::default() };
         let told = std::thread::spawn(move || {
             let fenced = enter(&settings, &spill);
             let can = [
                 fs::read(data.join("file")).is_ok(),
                 fs::write(data.join("new"), "x").is_ok(),
                 fs::write(spill.join("new"), "x").is_ok(),
+                fs::write(export.join("new"), "x").is_ok(),
                 fs::read(other.join("file")).is_ok(),
                 fs::read("/etc/passwd").is_ok(),
             ];
@@ -85,6 +87,6 @@ mod tests {
         })
         .join()
         .unwrap();
-        assert!(told == (true, [true, false, true, false, false]) || !told.0, "{told:?}");
+        assert!(told == (true, [true, false, true, true, false, false]) || !told.0, "{told:?}");
     }
 }

@@ -31,6 +31,7 @@ use crate::cooperate::CooperativeJoins;
 use crate::define::Define;
 use crate::dialect::{NESTING, Spellings, Text};
 use crate::entry::{self, Columns};
+use crate::export;
 use crate::failures::{self, Limits};
 use crate::knobs;
 use crate::names;
@@ -196,6 +197,12 @@ impl Session {
             return crate::show::plan(self, command, raw).await;
         }
         let typed = text.parse(self.limits).map_err(|failure| allow::instead(failure, &text))?;
+        if let (Statement::CopyTo(_), Some(folder)) = (&typed, self.reach.export())
+            && let Statement::CopyTo(copy) = self.spelled(&text).await?
+        {
+            let plan = export::plan(self, copy, folder).await?;
+            return Ok(Planned { kind: Kind::Write, entry: None, work: Work::Query(Box::new(plan)) });
+        }
         allow::statement(&typed)?;
         if let Some(define) = Define::of(self, &text, &typed, columns).await? {
             return Ok(self.define(define, raw));

@@ -15,6 +15,8 @@ pub struct Settings {
     pub catalog: String,
     /// Folders whose files are tables. Nothing else on this machine is read.
     pub data: Vec<PathBuf>,
+    /// The folder that statements may write into, by `COPY`. Without one they write nothing.
+    pub export: Option<PathBuf>,
     /// Buckets and hosts that may be read. Nothing else on the network is.
     pub stores: Vec<StoreAccess>,
     /// The program that has the `worker` command. Default: this very program.
@@ -59,6 +61,7 @@ impl Default for Settings {
         Settings {
             catalog: "local".to_owned(),
             data: Vec::new(),
+            export: None,
             stores: Vec::new(),
             executable: None,
             threads: None,
