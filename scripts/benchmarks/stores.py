@@ -103,6 +103,7 @@ class OpenSearch:
         return {d["_id"]: d.get("_source", {}).get("state") for d in answer["docs"]}
 
     def cancel(self, key):
+        key = urllib.parse.quote(key, safe="")
         found = self.call("GET", f"/{self.requests}/_doc/{key}")
         at = f"if_seq_no={found['_seq_no']}&if_primary_term={found['_primary_term']}"
         self.call("POST", f"/{self.requests}/_update/{key}?{at}", {"doc": {"state": "cancelled"}})

@@ -1,0 +1,1 @@
+"""What scripts/chaos kill does, and how it judges what came of it."""
