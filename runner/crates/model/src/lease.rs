@@ -151,7 +151,7 @@ impl Lease {
         }
     }
 
-    /// The store did not answer.
+    /// The store did not answer, or does not write: what ends this is a renewal, not a read.
     pub fn silent(&mut self, now: Millis) {
         let since = *self.silent_since.get_or_insert(now);
         self.doubtful = true;
@@ -163,7 +163,6 @@ impl Lease {
 
     /// The session was read: it tells whose it is, and at which version the next renewal may be tried.
     pub fn seen(&mut self, session: Option<&Stored<Session>>, now: Millis) {
-        self.silent_since = None;
         self.lost = self.lost.or(self.judged(session));
         if let Some(session) = session.filter(|_| self.lost.is_none()) {
             self.version = self.version.max(session.version);
@@ -272,5 +271,22 @@ mod tests {
         assert_eq!(l.lost(), None);
         l.silent(Millis(604_000));
         assert_eq!(l.lost(), Some(Lost::Unreachable));
+    }
+
+    #[test]
+    fn a_store_that_is_read_but_not_written_for_too_long_ends_it() {
+        let mut l = lease();
+        for now in (4_000..604_000).step_by(5_000) {
+            l.silent(Millis(now));
+            l.seen(Some(&session("me", SessionState::Running, 5)), Millis(now));
+            assert_eq!((l.lost(), l.beat(Millis(now))), (None, Beat::Renew(at(5))), "{now}");
+        }
+        l.silent(Millis(604_000));
+        assert_eq!(l.lost(), Some(Lost::Unreachable));
+        let mut l = lease();
+        l.silent(Millis(4_000));
+        l.renewed(Millis(600_000), at(6));
+        l.silent(Millis(604_000));
+        assert_eq!(l.lost(), None, "a renewal begins the time anew");
     }
 }
