@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use firesteel_model::StatementState;
+use firesteel_model::policy::Policy;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -61,7 +62,7 @@ async fn a_store_that_is_away_is_told_of_at_once_then_each_half_minute_and_when_
     let lines = Lines::default();
     let _guard = tracing::subscriber::set_default(lines.clone());
     let (world, away) = (World::new(), Arc::new(Mutex::new(false)));
-    let policy = firesteel_model::policy::Policy { unreachable: 600_000, inactivity: 3_600_000, ..quick() };
+    let policy = Policy { unreachable: 600_000, inactivity: 3_600_000, ..quick() };
     let faults = {
         let away = Arc::clone(&away);
         Box::new(move |_: &'static str, _: &[String]| {
@@ -98,7 +99,7 @@ async fn a_refused_version_is_no_trouble_of_the_stores() {
     let _guard = tracing::subscriber::set_default(lines.clone());
     let world = World::new();
     let runners = ["r1", "r2"].map(|name| {
-        let policy = firesteel_model::policy::Policy { standby: true, ..quick() };
+        let policy = Policy { standby: true, ..quick() };
         world.run(name, &policy, Words::default(), no_faults())
     });
     for id in ["a", "b", "c"] {
@@ -108,4 +109,46 @@ async fn a_refused_version_is_no_trouble_of_the_stores() {
     seconds(5).await;
     assert_eq!(lines.saying("the store").0, 0);
     assert!(runners.iter().all(|runner| runner.counters.store_failures.get() == 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_is_not_taken_for_too_long_fails_the_session() {
+    let world = World::new();
+    let faults = Box::new(|kind: &'static str, ids: &[String]| {
+        let staged = kind == "bulk" && ids.iter().any(|id| id.starts_with("result-"));
+        (Duration::ZERO, if staged { Fault::Refuse } else { Fault::None })
+    });
+    let runner = world.run("r1", &Policy { unreachable: 3_000, ..quick() }, Words::default(), faults);
+    seconds(1).await;
+    world.submit("a", "rows 1").await;
+    seconds(2).await;
+    assert_eq!(
+        (world.state("a").await.name(), world.session_state().await),
+        ("running", "running"),
+        "it is tried again"
+    );
+    assert_eq!(runner.exit().await, 1);
+    assert_eq!(world.session_state().await, "fail");
+    let ended = StatementState::Failed { error: "session ended".into() };
+    assert_eq!(world.end("a").await, ended, "what was left is swept");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_while_the_store_is_away_does_not_wait_for_ever() {
+    let (world, away) = (World::new(), Arc::new(Mutex::new(false)));
+    let faults = {
+        let away = Arc::clone(&away);
+        Box::new(move |_: &'static str, _: &[String]| {
+            (Duration::ZERO, if *away.lock().unwrap() { Fault::Refuse } else { Fault::None })
+        })
+    };
+    let runner = world.run("r1", &Policy { unreachable: 3_000, ..quick() }, Words::default(), faults);
+    seconds(1).await;
+    *away.lock().unwrap() = true;
+    runner.stop.send(()).unwrap();
+    let began = tokio::time::Instant::now();
+    assert_eq!(runner.exit().await, 1);
+    let took = began.elapsed();
+    assert!((Duration::from_secs(3)..Duration::from_secs(4)).contains(&took), "{took:?}");
+    assert_eq!(world.session_state().await, "running", "a successor takes it when the lease has run out");
 }

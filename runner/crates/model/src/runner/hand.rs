@@ -271,6 +271,9 @@ impl Runner {
             }
         }
         if hand.retry.due(now) {
+            if hand.retry.spent(now, &policy) {
+                return self.fail_session(self.too_long("what a statement needs"), out);
+            }
             self.send(now, out);
         }
     }

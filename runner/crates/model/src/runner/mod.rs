@@ -77,6 +77,7 @@ struct Serving {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Retry {
     pub(super) tries: u32,
+    since: Option<Millis>,
     at: Option<Millis>,
 }
 
@@ -85,7 +86,13 @@ impl Retry {
     fn again(&mut self, now: Millis, policy: &Policy) {
         let wait = policy.retry.saturating_mul(1 << self.tries.min(16)).min(policy.retry_max);
         self.tries += 1;
+        self.since.get_or_insert(now);
         self.at = Some(now.plus(wait));
+    }
+
+    /// It has failed for as long as the store may be out of reach.
+    fn spent(&self, now: Millis, policy: &Policy) -> bool {
+        self.since.is_some_and(|since| now.since(since) >= policy.unreachable)
     }
 
     /// It is time for the next try. Says so once.
@@ -275,6 +282,14 @@ impl Runner {
         }
     }
 
+    /// Why a session fails that could be kept, but in which nothing goes on.
+    fn too_long(&self, what: &str) -> String {
+        let seconds = self.policy.unreachable / 1_000;
+        format!(
+            "the store did not take {what} for {seconds} s; the runner's log says why, look at the result and the state index"
+        )
+    }
+
     fn end_again(&mut self, now: Millis, out: &mut Vec<Action>) {
         let (Phase::Ending { change, retry, .. }, Some(lease)) = (&mut self.phase, &self.lease) else { return };
         if retry.due(now) {
@@ -300,8 +315,8 @@ impl Runner {
             }
             // The heart may have renewed in between: what the read says decides whether to try again.
             Err(Trouble::Conflict | Trouble::Unknown) => out.push(Action::ReadSession),
-            Err(Trouble::Unavailable) => retry.again(now, &self.policy),
-            Err(Trouble::Refused | Trouble::Corrupt) => {
+            Err(Trouble::Unavailable) if !retry.spent(now, &self.policy) => retry.again(now, &self.policy),
+            Err(Trouble::Unavailable | Trouble::Refused | Trouble::Corrupt) => {
                 self.exit(Exit { code: 1, why: "the session's end could not be written" }, out);
             }
         }

@@ -228,6 +228,9 @@ impl Runner {
         if let Phase::Replaying { retry } = &mut self.phase
             && retry.due(now)
         {
+            if retry.spent(now, &self.policy) {
+                return self.fail_session(self.too_long("the session's journal"), out);
+            }
             out.push(Action::Replay);
         }
     }
@@ -277,6 +280,9 @@ impl Runner {
                 } else {
                     out.push(Action::EndSession(lease.version(), change.clone()));
                 }
+            }
+            Err(_) if retry.spent(now, &self.policy) => {
+                self.exit(Exit { code: 1, why: "the session's end could not be written" }, out);
             }
             Err(_) => retry.again(now, &self.policy),
         }
