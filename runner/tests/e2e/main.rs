@@ -10,4 +10,5 @@ mod opensearch;
 mod prompt;
 mod readme;
 mod stopping;
+mod takeover;
 mod terminal;
