@@ -221,6 +221,9 @@ impl<D: Documents> ResultStore for Store<D> {
                 create(state(ids::guard(query)), text(&wire::state::guard(query, &statement.id))),
             ])
             .await?;
+        self.look_at(Index::Results, &result);
+        self.look_at(Index::State, &made);
+        self.findable().await?;
         let result = acknowledged(result)?;
         if acknowledged(guard)?.is_none() && !self.guarded_for(query, &statement.id).await? {
             self.discard(outcome).await?;

@@ -1,6 +1,6 @@
 //! The ports, written once over any [`Documents`]. Sessions and statements are here, results in `results.rs`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -74,6 +74,18 @@ pub struct Store<D> {
     /// Companions at these versions that are to be told that their result is published. The telling rides on the next request that
     /// writes anyway, for a refresh of the index that they are in would be a third of what publishing costs.
     marks: Mutex<Vec<(Key, Version)>>,
+    mappings: Mutex<Mappings>,
+}
+
+/// What is known of the indices' mappings.
+#[derive(Debug, Default)]
+struct Mappings {
+    /// We made these, and no document is in them yet.
+    empty: BTreeSet<Index>,
+    /// A document was the first in these, and we did not make them: somebody deleted them, and the store made them again and guessed.
+    doubtful: BTreeSet<Index>,
+    /// Gaps that were logged.
+    told: BTreeSet<String>,
 }
 
 /// Versions that staging got, so that publishing need not read them.
@@ -95,7 +107,7 @@ const MOST_MARKS: usize = 64;
 impl<D: Documents> Store<D> {
     /// The ports over `documents`.
     pub fn new(documents: D, scope: Scope) -> Store<D> {
-        Store { documents, scope, staged: Mutex::default(), marks: Mutex::default() }
+        Store { documents, scope, staged: Mutex::default(), marks: Mutex::default(), mappings: Mutex::default() }
     }
 
     /// What is underneath.
@@ -208,6 +220,45 @@ impl<D: Documents> Store<D> {
         Ok(self.documents.get(&[key], true).await?.pop().flatten())
     }
 
+    fn mappings(&self) -> MutexGuard<'_, Mappings> {
+        self.mappings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether an index has the mappings that searches need.
+    fn fitting(&self, index: Index, mappings: Vec<(String, Value)>) -> Result<(), StoreError> {
+        for (name, mapping) in mappings {
+            for gap in wire::mapping::check(index, &name, &mapping)? {
+                if self.mappings().told.insert(gap.clone()) {
+                    tracing::warn!(gap, "an existing mapping differs where nothing is searched");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes whether a document was the first in its index.
+    pub(crate) fn look_at(&self, index: Index, written: &Result<Version, StoreError>) {
+        let mut mappings = self.mappings();
+        if written.as_ref().is_ok_and(|version| version.seq_no == 0) && !mappings.empty.remove(&index) {
+            mappings.doubtful.insert(index);
+        }
+    }
+
+    /// That what is staged will be found: no index was made by a guess.
+    ///
+    /// # Errors
+    /// `Refused`: one was; says which, and what to do.
+    pub(crate) async fn findable(&self) -> Result<(), StoreError> {
+        let doubtful = self.mappings().doubtful.clone();
+        for index in doubtful {
+            if let Opened::Theirs(mappings) = self.documents.open(index, false).await? {
+                self.fitting(index, mappings)?;
+            }
+            self.mappings().doubtful.remove(&index);
+        }
+        Ok(())
+    }
+
     pub(crate) async fn write(&self, op: Op, refresh: bool) -> Result<Version, StoreError> {
         let mut outcomes = self.documents.bulk(vec![op], refresh).await?;
         outcomes.pop().unwrap_or_else(|| Err(StoreError::Unknown("the store answered for no document".to_owned())))
@@ -250,14 +301,10 @@ impl<D: Documents> SessionStore for Store<D> {
             }
             match self.documents.open(index, create || !contract).await? {
                 Opened::Missing => prepared = Prepared::NotYet,
-                Opened::Ours => {}
-                Opened::Theirs(mappings) => {
-                    for (name, mapping) in mappings {
-                        for gap in wire::mapping::check(index, &name, &mapping)? {
-                            tracing::warn!(gap, "an existing mapping differs where nothing is searched");
-                        }
-                    }
+                Opened::Ours => {
+                    self.mappings().empty.insert(index);
                 }
+                Opened::Theirs(mappings) => self.fitting(index, mappings)?,
             }
         }
         self.documents.measure().await?;

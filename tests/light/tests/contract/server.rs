@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use firesteel_model::{SessionChange, SessionState, StatementState};
-use firesteel_session::ports::{Open, Prepared, SessionStore, StoreError};
+use firesteel_session::ports::{Open, Prepared, SessionStore, StageError, StoreError};
 use firesteel_store::documents::Index;
 use firesteel_store::{Documents as _, Scope};
 use serde_json::{Value, json};
@@ -254,6 +254,35 @@ async fn the_store_s_clock_is_the_server_s() {
         let asked = documents.requests();
         documents.measure().await.unwrap();
         assert_eq!(documents.requests(), asked, "a minute has not passed");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_result_index_that_was_deleted_and_made_again_by_a_guess_is_told_of_and_not_believed() {
+    with(async |indices| {
+        let stores = indices.stores(Scope::Requests);
+        stores.a.prepare(true).await.unwrap();
+        let claimed = async |id: &str| {
+            let st = statement(id, 1);
+            let made = stores.a.create_statement(&st, None).await.unwrap();
+            let claim = stores.a.write_statement(&st.id, made, &running("job1")).await.unwrap();
+            (st, attempt(claim, 1))
+        };
+        let staged = async |id: &str| {
+            let (st, first) = claimed(id).await;
+            stores.a.stage(&outcome(&st, first), &columns(), &rows(), totals()).await
+        };
+        assert_eq!(staged("before").await, Ok(()));
+        assert_eq!(indices.ask("DELETE", "/RESULT", "").0, 200);
+        for id in ["first", "second"] {
+            let Err(StageError::Store(StoreError::Refused(told))) = staged(id).await else { panic!("{id} is staged") };
+            assert!(told.contains("-result`: field `jobRunId` should be mapped as keyword"), "{told}");
+        }
+        // Deleted again, it is made as it should be, by the next runner or the next sweep.
+        assert_eq!(indices.ask("DELETE", "/RESULT", "").0, 200);
+        assert_eq!(stores.a.prepare(false).await, Ok(Prepared::Ready));
+        assert_eq!(staged("after").await, Ok(()));
     })
     .await;
 }

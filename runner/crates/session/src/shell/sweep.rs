@@ -40,6 +40,9 @@ impl Seen {
 }
 
 async fn round(job: &Job, shared: &Shared, seen: &mut Seen) -> Result<(), StoreError> {
+    if let Err(StoreError::Refused(why)) = job.store.prepare(false).await {
+        tracing::error!(why, "the store cannot be used as it is: results would not be found");
+    }
     let found: Vec<(Found, Left)> = {
         let open = job.store.left_open().await?.into_iter().map(|left| (Found::Open, left));
         let unpublished = job.store.left_unpublished().await?.into_iter().map(|left| (Found::Unpublished, left));
