@@ -27,6 +27,7 @@ mod journal;
 mod many;
 mod memory;
 mod opensearch;
+mod prepare;
 mod results;
 mod sqlite;
 mod store;

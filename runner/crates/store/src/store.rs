@@ -1,6 +1,6 @@
 //! The ports, written once over any [`Documents`]. Sessions and statements are here, results in `results.rs`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +15,8 @@ use firesteel_session::ports::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::documents::{Documents, Field, Found, Index, Key, Op, Opened, Order, Search};
+use crate::documents::{Documents, Field, Found, Index, Key, Op, Order, Search};
+use crate::prepare::Mappings;
 use crate::wire::{self, BadField, ids};
 
 /// Where sessions and statements are.
@@ -69,23 +70,12 @@ impl Settings {
 #[derive(Debug)]
 pub struct Store<D> {
     pub(crate) documents: D,
-    scope: Scope,
+    pub(crate) scope: Scope,
     staged: Mutex<BTreeMap<(StatementId, Attempt), Staged>>,
     /// Companions at these versions that are to be told that their result is published. The telling rides on the next request that
     /// writes anyway, for a refresh of the index that they are in would be a third of what publishing costs.
-    marks: Mutex<Vec<(Key, Version)>>,
-    mappings: Mutex<Mappings>,
-}
-
-/// What is known of the indices' mappings.
-#[derive(Debug, Default)]
-struct Mappings {
-    /// We made these, and no document is in them yet.
-    empty: BTreeSet<Index>,
-    /// A document was the first in these, and we did not make them: somebody deleted them, and the store made them again and guessed.
-    doubtful: BTreeSet<Index>,
-    /// Gaps that were logged.
-    told: BTreeSet<String>,
+    pub(crate) marks: Mutex<Vec<(Key, Version)>>,
+    pub(crate) mappings: Mutex<Mappings>,
 }
 
 /// Versions that staging got, so that publishing need not read them.
@@ -101,8 +91,6 @@ pub(crate) struct Staged {
 const MEASURING: Duration = Duration::from_millis(500);
 /// More attempts than one runner has between staging and publishing.
 const MOST_STAGED: usize = 256;
-/// So many marks wait for a request to ride on; then they have one of their own.
-const MOST_MARKS: usize = 64;
 
 impl<D: Documents> Store<D> {
     /// The ports over `documents`.
@@ -122,20 +110,6 @@ impl<D: Documents> Store<D> {
             staged.clear();
         }
         staged
-    }
-
-    pub(crate) fn marks(&self) -> MutexGuard<'_, Vec<(Key, Version)>> {
-        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes that everything this companion's statement left is published, to be told with the next write.
-    pub(crate) async fn mark(&self, statement: &StatementId, at: Version) -> Result<(), StoreError> {
-        let many = {
-            let mut marks = self.marks();
-            marks.push((state(ids::companion(statement)), at));
-            marks.len() >= MOST_MARKS
-        };
-        if many { self.flush_marks().await } else { Ok(()) }
     }
 
     pub(crate) fn index(&self) -> Index {
@@ -220,45 +194,6 @@ impl<D: Documents> Store<D> {
         Ok(self.documents.get(&[key], true).await?.pop().flatten())
     }
 
-    fn mappings(&self) -> MutexGuard<'_, Mappings> {
-        self.mappings.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether an index has the mappings that searches need.
-    fn fitting(&self, index: Index, mappings: Vec<(String, Value)>) -> Result<(), StoreError> {
-        for (name, mapping) in mappings {
-            for gap in wire::mapping::check(index, &name, &mapping)? {
-                if self.mappings().told.insert(gap.clone()) {
-                    tracing::warn!(gap, "an existing mapping differs where nothing is searched");
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Notes whether a document was the first in its index.
-    pub(crate) fn look_at(&self, index: Index, written: &Result<Version, StoreError>) {
-        let mut mappings = self.mappings();
-        if written.as_ref().is_ok_and(|version| version.seq_no == 0) && !mappings.empty.remove(&index) {
-            mappings.doubtful.insert(index);
-        }
-    }
-
-    /// That what is staged will be found: no index was made by a guess.
-    ///
-    /// # Errors
-    /// `Refused`: one was; says which, and what to do.
-    pub(crate) async fn findable(&self) -> Result<(), StoreError> {
-        let doubtful = self.mappings().doubtful.clone();
-        for index in doubtful {
-            if let Opened::Theirs(mappings) = self.documents.open(index, false).await? {
-                self.fitting(index, mappings)?;
-            }
-            self.mappings().doubtful.remove(&index);
-        }
-        Ok(())
-    }
-
     pub(crate) async fn write(&self, op: Op, refresh: bool) -> Result<Version, StoreError> {
         let mut outcomes = self.documents.bulk(vec![op], refresh).await?;
         outcomes.pop().unwrap_or_else(|| Err(StoreError::Unknown("the store answered for no document".to_owned())))
@@ -293,22 +228,7 @@ fn stored_companion(found: &Found) -> Result<Stored<Companion>, BadField> {
 #[async_trait]
 impl<D: Documents> SessionStore for Store<D> {
     async fn prepare(&self, create: bool) -> Result<Prepared, StoreError> {
-        let mut prepared = Prepared::Ready;
-        for index in [Index::Requests, Index::Results, Index::State] {
-            let contract = index == Index::Requests;
-            if contract && self.scope == Scope::Batch {
-                continue;
-            }
-            match self.documents.open(index, create || !contract).await? {
-                Opened::Missing => prepared = Prepared::NotYet,
-                Opened::Ours => {
-                    self.mappings().empty.insert(index);
-                }
-                Opened::Theirs(mappings) => self.fitting(index, mappings)?,
-            }
-        }
-        self.documents.measure().await?;
-        Ok(prepared)
+        self.prepare_indices(create).await
     }
 
     async fn session(&self, id: &SessionId) -> Result<Option<Stored<Session>>, StoreError> {

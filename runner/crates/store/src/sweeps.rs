@@ -1,14 +1,18 @@
 //! What dead runners left, over all sessions: found by complete searches, settled by what the statement and its companion say.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{MutexGuard, PoisonError};
 
-use firesteel_model::{Attempt, SessionId, Statement, StatementId, StatementState, Stored};
+use firesteel_model::{Attempt, SessionId, Statement, StatementId, StatementState, Stored, Version};
 use firesteel_session::ports::{Left, Outcome, ResultStore, StoreError};
 
 use crate::documents::{Documents, Field, Index, Key, Op, Order, Search};
-use crate::store::{Store, text};
-use crate::wire::{self, state::UNPUBLISHED};
+use crate::store::{Store, state, text};
+use crate::wire::state::UNPUBLISHED;
+use crate::wire::{self, ids};
 
+/// So many marks wait for a request to ride on; then they have one of their own.
+const MOST_MARKS: usize = 64;
 /// How many documents are read in one request.
 const AT_ONCE: usize = 500;
 
@@ -92,6 +96,20 @@ impl<D: Documents> Store<D> {
             _ => {}
         }
         self.settle_companion(&statement.id).await
+    }
+
+    pub(crate) fn marks(&self) -> MutexGuard<'_, Vec<(Key, Version)>> {
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that everything this companion's statement left is published, to be told with the next write.
+    pub(crate) async fn mark(&self, statement: &StatementId, at: Version) -> Result<(), StoreError> {
+        let many = {
+            let mut marks = self.marks();
+            marks.push((state(ids::companion(statement)), at));
+            marks.len() >= MOST_MARKS
+        };
+        if many { self.flush_marks().await } else { Ok(()) }
     }
 
     /// Tells companions whose results were published that they were.
