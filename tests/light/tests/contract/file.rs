@@ -135,7 +135,7 @@ fn a_file_that_is_none_of_ours_is_left_alone() {
 
     let newer = folder.path().join("newer.db");
     let sqlite = rusqlite::Connection::open(&newer).unwrap();
-    sqlite.execute_batch("PRAGMA user_version = 7").unwrap();
+    sqlite.execute_batch("PRAGMA application_id = 0x46697265; PRAGMA user_version = 7").unwrap();
     drop(sqlite);
     assert_eq!(
         Sqlite::open(&newer, &options()).unwrap_err(),
@@ -146,6 +146,33 @@ fn a_file_that_is_none_of_ours_is_left_alone() {
     );
     let error = Sqlite::open(folder.path(), &options()).unwrap_err();
     assert!(matches!(&error, StoreError::Refused(told) if told.contains("cannot be opened")), "{error:?}");
+}
+
+#[test]
+fn a_database_of_another_program_is_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, made) in [
+        ("tables.db", "CREATE TABLE counter (n); INSERT INTO counter VALUES (1)"),
+        ("version.db", "PRAGMA user_version = 2"),
+        ("application.db", "PRAGMA application_id = 7"),
+    ] {
+        let theirs = folder.path().join(name);
+        rusqlite::Connection::open(&theirs).unwrap().execute_batch(made).unwrap();
+        let before = std::fs::read(&theirs).unwrap();
+        assert_eq!(
+            Sqlite::open(&theirs, &options()).unwrap_err(),
+            StoreError::Refused(format!(
+                "SQLite file `{}` belongs to another program; name another with --store",
+                theirs.display()
+            ))
+        );
+        assert_eq!(std::fs::read(&theirs).unwrap(), before, "{name}");
+    }
+    let empty = folder.path().join("empty.db");
+    std::fs::write(&empty, "").unwrap();
+    drop(Sqlite::open(&empty, &options()).unwrap());
+    rusqlite::Connection::open(&empty).unwrap().execute_batch("PRAGMA application_id = 0").unwrap();
+    Sqlite::open(&empty, &options()).expect("one of ours from before files said whose they are");
 }
 
 #[tokio::test]

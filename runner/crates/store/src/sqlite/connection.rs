@@ -18,6 +18,9 @@ use crate::documents::{Field, Found, Index, Key, Op, Order, Search};
 /// Kept in the file's header; a file with a higher one is refused.
 const SCHEMA_VERSION: i64 = 2;
 
+/// "Fire" in the file's header: whose it is.
+const APPLICATION: i64 = 0x4669_7265;
+
 /// What makes of a file of version n one of version n + 1.
 const SCHEMA: [&str; 2] = [
     "
@@ -39,6 +42,7 @@ const SCHEMA: [&str; 2] = [
     CREATE INDEX by_query ON documents (collection, query_id, type) WHERE query_id IS NOT NULL;
     CREATE TABLE counter (seq_no INTEGER NOT NULL);
     INSERT INTO counter VALUES (0);
+    PRAGMA application_id = 0x46697265;
     PRAGMA user_version = 1;",
     "
     ALTER TABLE documents ADD COLUMN kind AS (json ->> '$.kind') VIRTUAL;
@@ -102,21 +106,46 @@ pub fn open(path: &Path, options: &SqliteOptions) -> Result<rusqlite::Connection
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut file, 0o600);
     file.open(path).map_err(|e| refused("opened", e))?;
-    set_up(path, options).map_err(|failed| failed.at(path)).and_then(|(connection, version)| {
-        if version == SCHEMA_VERSION {
-            return Ok(connection);
-        }
-        Err(StoreError::Refused(format!(
+    let at = |failed: Failed| failed.at(path);
+    let connection = rusqlite::Connection::open(path).map_err(Failed::from).map_err(at)?;
+    connection.busy_timeout(options.busy_timeout).map_err(Failed::from).map_err(at)?;
+    // Before anything of it is changed.
+    if is_anothers(&connection).map_err(at)? {
+        return Err(StoreError::Refused(format!(
+            "SQLite file `{}` belongs to another program; name another with --store",
+            path.display()
+        )));
+    }
+    let version = set_up(&connection, options).map_err(at)?;
+    if version != SCHEMA_VERSION {
+        return Err(StoreError::Refused(format!(
             "SQLite file `{}` has format {version}, this firesteel knows {SCHEMA_VERSION}; use the firesteel that made it",
             path.display()
-        )))
-    })
+        )));
+    }
+    Ok(connection)
 }
 
-fn set_up(path: &Path, options: &SqliteOptions) -> Result<(rusqlite::Connection, i64), Failed> {
-    let connection = rusqlite::Connection::open(path)?;
-    connection.busy_timeout(options.busy_timeout)?;
-    to_write_ahead(&connection, options.busy_timeout)?;
+/// Whether the file holds something that is not ours. One of before the header said whose it is has our tables.
+fn is_anothers(connection: &rusqlite::Connection) -> Result<bool, Failed> {
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    // In one transaction: another process may be making the file.
+    connection.execute_batch("BEGIN")?;
+    let is_anothers = match number("PRAGMA application_id")? {
+        APPLICATION => false,
+        0 => {
+            let ours = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('documents', 'counter')";
+            let is_empty = number("PRAGMA user_version")? == 0 && number("SELECT count(*) FROM sqlite_schema")? == 0;
+            !is_empty && number(ours)? != 2
+        }
+        _ => true,
+    };
+    connection.execute_batch("COMMIT")?;
+    Ok(is_anothers)
+}
+
+fn set_up(connection: &rusqlite::Connection, options: &SqliteOptions) -> Result<i64, Failed> {
+    to_write_ahead(connection, options.busy_timeout)?;
     connection.pragma_update(
         None,
         "synchronous",
@@ -135,8 +164,7 @@ fn set_up(path: &Path, options: &SqliteOptions) -> Result<(rusqlite::Connection,
         }
         connection.execute_batch("COMMIT")?;
     }
-    let version = version()?;
-    Ok((connection, version))
+    Ok(version()?)
 }
 
 /// The change to a write-ahead log does not wait as other writes do when two processes make it at once.
