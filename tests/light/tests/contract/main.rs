@@ -17,3 +17,4 @@ mod server;
 mod sessions;
 mod statements;
 mod stores;
+mod tls;

@@ -51,8 +51,8 @@ pub fn is_worth_another_try(status: u16, writes: bool) -> bool {
     matches!(status, 429 | 502 | 503) || (status == 504 && !writes)
 }
 
-/// What no answer at all means. True: the request was never sent, and may be sent again.
-pub fn no_answer(error: &opensearch::Error, writes: bool) -> (StoreError, bool) {
+/// What no answer at all of the server at `url` means. True: the request was never sent, and may be sent again.
+pub fn no_answer(error: &opensearch::Error, url: &str, writes: bool) -> (StoreError, bool) {
     let mut source = error.source();
     let (mut unsent, mut cause) = (false, None);
     while let Some(error) = source {
@@ -65,13 +65,29 @@ pub fn no_answer(error: &opensearch::Error, writes: bool) -> (StoreError, bool) 
         true => "no answer in time".to_owned(),
         false => cause.unwrap_or_else(|| error.to_string()),
     };
-    if cause.starts_with("invalid peer certificate") {
-        return (StoreError::Refused(format!("{cause}; name the file of the CA that signed it")), false);
+    let url = url.trim_end_matches('/');
+    if let Some(why) = cause.strip_prefix("invalid peer certificate: ") {
+        return (StoreError::Refused(certificate(url, why)), false);
     }
+    let cause = format!("{url}: {cause}");
     match unsent || !writes {
         true => (StoreError::Unavailable(cause), unsent),
         false => (StoreError::Unknown(cause), unsent),
     }
+}
+
+/// What to do about a certificate that is not trusted.
+fn certificate(url: &str, why: &str) -> String {
+    let remedy = if why.contains("UnknownIssuer") || why.contains("BadSignature") {
+        "name the file of the CA that signed it with --ca-file"
+    } else if why.contains("not valid for name") || why.contains("NotValidForName") {
+        "use the name that it was made for, or have it made for this one"
+    } else if why.contains("expired") || why.contains("Expired") {
+        "have the server's certificate renewed, and look at both clocks"
+    } else {
+        "have it made anew, or name the file of its CA with --ca-file"
+    };
+    format!("the certificate of {url} is not trusted: {why}; {remedy}")
 }
 
 impl Answer {

@@ -72,7 +72,7 @@ impl Connection {
                     (Ok(answer), again, after)
                 }
                 Err(error) => {
-                    let (told, unsent) = no_answer(&error, request.writes);
+                    let (told, unsent) = no_answer(&error, self.options.url(), request.writes);
                     // A read that got no answer in time has waited long enough.
                     (Err(told), unsent || (!request.writes && !error.is_timeout()), None)
                 }
