@@ -24,6 +24,8 @@ pub struct Counters {
     pub statements_failed: Counter,
     /// Statements cancelled while running here.
     pub statements_cancelled: Counter,
+    /// Statements that were deleted, released or taken over while they ran here.
+    pub statements_overruled: Counter,
     /// Statement documents that could not be read.
     pub statements_unreadable: Counter,
     /// Sessions served now.
@@ -60,6 +62,7 @@ impl Default for Counters {
             statements_succeeded: Counter::default(),
             statements_failed: Counter::default(),
             statements_cancelled: Counter::default(),
+            statements_overruled: Counter::default(),
             statements_unreadable: Counter::default(),
             sessions_active: Gauge::default(),
             sessions_dead: Counter::default(),
@@ -86,6 +89,11 @@ impl Counters {
         r.register("statements_succeeded", "Statements decided as success", self.statements_succeeded.clone());
         r.register("statements_failed", "Statements decided as failed or timeout", self.statements_failed.clone());
         r.register("statements_cancelled", "Statements cancelled while running", self.statements_cancelled.clone());
+        r.register(
+            "statements_overruled",
+            "Statements deleted, released or taken over while they ran",
+            self.statements_overruled.clone(),
+        );
         r.register(
             "statements_unreadable",
             "Statement documents that could not be read",
@@ -123,7 +131,8 @@ impl Counters {
         match state {
             "success" => self.statements_succeeded.inc(),
             "cancelled" => self.statements_cancelled.inc(),
-            _ => self.statements_failed.inc(),
+            "failed" | "timeout" => self.statements_failed.inc(),
+            _ => self.statements_overruled.inc(),
         };
         #[allow(clippy::cast_precision_loss, reason = "a duration of 2^53 ms does not occur")]
         self.statement_seconds.observe(millis as f64 / 1_000.0);
@@ -153,5 +162,25 @@ impl Counters {
             self.statements_unreadable.inc();
         }
         first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_did_to_a_statement_is_no_failure() {
+        let counters = Counters::default();
+        for state in ["success", "failed", "timeout", "cancelled", "deleted", "waiting", "running"] {
+            counters.ended(state, 1);
+        }
+        let of = [
+            &counters.statements_succeeded,
+            &counters.statements_failed,
+            &counters.statements_cancelled,
+            &counters.statements_overruled,
+        ];
+        assert_eq!(of.map(Counter::get), [1, 2, 1, 3]);
     }
 }
