@@ -1,6 +1,7 @@
 """One function a figure; each returns rows of (figure, goal, measured)."""
 
 import random
+import re
 import statistics
 import subprocess
 import time
@@ -199,4 +200,24 @@ def cancel(bench):
     return [(f"cancel → memory back, next statement done, worst of {len(queries.CANCELLED)} kinds of query", "< 1.2 s", f"{worst:.2f} s ({slowest})")]
 
 
-ALL = {f.__name__: f for f in (startup, submit, drain, requests, overhead, memory, pages, cancel)}
+def replay(bench):
+    """10,000 SETs in one session, whose runner is then killed: how long its successor reads the journal, and until it has answered."""
+    store = bench.sqlite("normal")
+    with bench.runner(store, ["--heartbeat", "200ms", "--first-heartbeat", "100ms"]) as runner:
+        documents = [stores.statement(runner.session, f"SET spark.sql.session.timeZone = +{n % 12:02}:00") for n in range(10_000)]
+        for n, document in enumerate(documents):
+            document["submitTime"] += n
+        store.insert(documents)
+        last = documents[-1]["statementId"]
+        runner.until(lambda: store.states([last])[last] in stores.TERMINAL, 600, "10,000 SETs", pause=0.05)
+        runner.process.kill()
+        runner.process.wait()
+    with bench.runner(store, session=runner.session, wait=False) as successor:
+        _, result = successor.run("SET spark.sql.session.timeZone")
+        assert "+03:00" in str(result), f"not the last of the settings: {result}"[:300]
+        said = next(line for line in successor.log.read_text().splitlines() if "journal was read" in line)
+        took = re.search(r"millis=.*?(\d+)", said).group(1)
+    return [("a session of 10,000 SETs whose runner was killed: its journal is read in", "< 100 ms", f"{took} ms")]
+
+
+ALL = {f.__name__: f for f in (startup, submit, drain, requests, overhead, memory, pages, cancel, replay)}
