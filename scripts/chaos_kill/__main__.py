@@ -36,7 +36,7 @@ STUCK = 120
 # After the last statement has ended, remains may be swept for so many seconds.
 SETTLE = 60
 OPTIONS = ["--lease", f"{int(LEASE * 1000)}ms", "--heartbeat", "300ms", "--first-heartbeat", "100ms", "--watch", "100ms", "--poll-idle", "200ms", "--retry-max", "300ms",
-           "--unreachable", "2min", "--sweep", "3s", "--document-bytes", "200KB", "--large-results", "pages", "--threads", "2",
+           "--unreachable", "2min", "--sweep", "3s", "--sweep-every", "1s", "--document-bytes", "200KB", "--large-results", "pages", "--threads", "2",
            "--log", "firesteel_session=debug,info"]
 
 
@@ -106,6 +106,8 @@ def table(chaos, world, users, after, seconds):
     rows += [
         ("takeovers", str(world.count("serving the session") - len(world.sessions))),
         ("statements adopted", str(world.count("adopted a statement that another runner had begun"))),
+        ("defines settled by their journal", str(world.count("a define in the journal succeeds"))),
+        ("results published or remains removed by a sweep", str(world.count("swept: what a runner had left is settled"))),
         ("statements run more than once", f"{len(attempts)}, {max(attempts, default=1)} times at most"),
         ("writes refused, because another was first", str(world.count("refused: the document was changed by another"))),
         ("writes interrupted", str(interrupted)),
@@ -183,7 +185,7 @@ def main():
     finally:
         for one in worlds:
             one.kill()
-            if on_server and not bad:
+            if on_server and not node.ours and not bad:
                 one.store.remove()
         if node:
             node.close()

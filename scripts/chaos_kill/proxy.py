@@ -10,7 +10,7 @@ class Proxy:
 
     def __init__(self, target):
         self.target, self.delay, self.cut_until, self.answers_to_lose, self.lost = target, 0.0, 0.0, 0, 0
-        self.open, self.loop = set(), asyncio.new_event_loop()
+        self.closed, self.open, self.loop = False, set(), asyncio.new_event_loop()
         listening = threading.Event()
 
         async def listen():
@@ -49,7 +49,9 @@ class Proxy:
             await asyncio.gather(*tasks, return_exceptions=True)
             self.loop.stop()
 
-        asyncio.run_coroutine_threadsafe(end(), self.loop)
+        if not self.closed:
+            self.closed = True
+            asyncio.run_coroutine_threadsafe(end(), self.loop)
 
     async def serve(self, reader, writer):
         if time.monotonic() < self.cut_until:

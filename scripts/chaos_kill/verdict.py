@@ -126,5 +126,5 @@ def remains(key, state, after):
     for attempt in after.pages[key]:
         if attempt != decided:
             yield f"{key}: pages of attempt {attempt} were left, {state} with candidate {companion.get('candidate')!r}"
-    if state in ("success", "failed") and not companion.get("published"):
+    if state in ("success", "failed") and companion.get("state") != "published":
         yield f"{key}: {state}, and its companion is not published: {brief(companion)}"

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use firesteel_model::StatementState;
 use firesteel_model::policy::Policy;
-use tracing::field::{Field, Visit};
+use firesteel_session::ports::Clock;
+use firesteel_store::documents::{Documents, Field, Index, Order, Search};
+use tracing::field::Visit;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
@@ -21,7 +23,7 @@ struct Lines(Arc<Mutex<Vec<String>>>);
 struct Line(String);
 
 impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+    fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn Debug) {
         write!(self.0, "{}={value:?} ", field.name()).unwrap();
     }
 }
@@ -53,8 +55,12 @@ impl Lines {
     }
 }
 
+async fn pause(millis: u64) {
+    tokio::time::sleep(Duration::from_millis(millis)).await;
+}
+
 async fn seconds(n: u64) {
-    tokio::time::sleep(Duration::from_secs(n)).await;
+    pause(n * 1_000).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -151,4 +157,39 @@ async fn a_stop_while_the_store_is_away_does_not_wait_for_ever() {
     let took = began.elapsed();
     assert!((Duration::from_secs(3)..Duration::from_secs(4)).contains(&took), "{took:?}");
     assert_eq!(world.session_state().await, "running", "a successor takes it when the lease has run out");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_arrives_after_the_successors_removes_itself() {
+    let world = World::new();
+    let (mut owned, mut results, clock) = (0, 0, world.clock);
+    let late = Box::new(move |kind: &'static str, ids: &[String]| match kind {
+        // Its result arrives when the successor's is there, and what removes it takes a while.
+        "bulk" if ids.iter().any(|id| id.starts_with("result-")) => {
+            results += 1;
+            (Duration::from_millis(if results == 1 { 1_200 } else { 600 }), Fault::None)
+        }
+        // It takes the session, never renews it, and learns that it is lost in between.
+        "bulk" if ids == ["s"] => {
+            owned += 1;
+            (Duration::ZERO, if owned == 1 { Fault::None } else { Fault::Refuse })
+        }
+        "get" if ids == ["s"] && results > 0 && clock.now().0 < 1_500 => (Duration::ZERO, Fault::Refuse),
+        _ => (Duration::ZERO, Fault::None),
+    });
+    let first = world.run("r1", &quick(), Words::default(), late);
+    pause(20).await;
+    world.submit("a", "rows 1").await;
+    let _second = world.run("r2", &Policy { standby: true, ..quick() }, Words::default(), no_faults());
+    assert_eq!(world.end("a").await, StatementState::Success);
+    assert_eq!(first.exit().await, 0);
+    let all = Search {
+        index: Index::Results,
+        terms: Vec::new(),
+        or: Vec::new(),
+        order: Order::Newest(Field::Updated),
+        limit: 10,
+    };
+    let left = world.memory.search(&all).await.unwrap();
+    assert_eq!(left.iter().map(|found| found.source["queryId"].as_str()).collect::<Vec<_>>(), [Some("q-a")]);
 }

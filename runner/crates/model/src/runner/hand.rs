@@ -123,6 +123,7 @@ impl Hand {
                 | Step::Proving
                 | Step::Confirming
                 | Step::Running
+                | Step::Staging
                 | Step::Deciding(_)
         )
     }

@@ -11,6 +11,7 @@ mod work;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use firesteel_model::lease::Lease;
 use firesteel_model::policy::Policy;
@@ -25,6 +26,9 @@ use crate::journal::Journal;
 use crate::ports::{Clock, Engine, Store};
 use crate::result::Limits;
 use work::Work;
+
+/// How long what is on its way may take when a runner leaves.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 /// What a runner needs to serve a session.
 #[derive(Clone)]
@@ -106,6 +110,11 @@ pub async fn run(job: Job, shared: Arc<Shared>, mut stop: mpsc::UnboundedReceive
         if let Some(exit) = shell.exit.take() {
             shell.shared.stepped.notify_one();
             shell.work.clear();
+            if exit.code == 0 {
+                // A result that is being staged too late removes itself; cut short, it would stay.
+                let last = async { while shell.pending.next().await.is_some() {} };
+                let _ = tokio::time::timeout(LAST_ANSWERS, last).await;
+            }
             if shell.job.counters.sessions_active.set(0) > 0 {
                 shell.job.counters.sessions_finished.inc();
             }
