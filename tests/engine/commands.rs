@@ -269,3 +269,15 @@ async fn use_goes_to_what_exists() {
         )
         .await;
 }
+
+#[tokio::test]
+async fn a_setting_of_parquet_holds_for_the_files_of_the_data_folder() {
+    let bench = Bench::new().file("strikes.parquet", include_bytes!("../../sample-data/birdstrikes.parquet"));
+    let sql = "EXPLAIN SELECT * FROM strikes WHERE damage = 'Small'";
+    assert!(bench.ok(sql).await.contains("FilterExec"), "filtered above the file");
+    bench.ok("SET datafusion.execution.parquet.pushdown_filters = true").await;
+    let pushed = bench.ok(sql).await;
+    assert!(pushed.contains("predicate=") && !pushed.contains("FilterExec"), "{pushed}");
+    bench.ok("RESET").await;
+    assert!(bench.ok(sql).await.contains("FilterExec"), "as it was");
+}

@@ -88,7 +88,7 @@ async fn a_view_whose_file_is_gone_says_so_and_nothing_else_is_hurt() {
     assert_eq!(bench.ok("SELECT b FROM w").await, "b: Int64\n5\n");
     assert_eq!(
         bench.fails("SELECT a FROM v").await,
-        "ANALYSIS `v` could not be made again from the session's journal: there is no table `t`, and no other"
+        "ANALYSIS `v` could not be made again from the session's journal: there is no table `t`, and no other; make it anew, or DROP it"
     );
 }
 
@@ -182,7 +182,7 @@ async fn an_external_table_keeps_its_columns_when_it_is_made_again() {
     bench.journal.lock().unwrap().taint();
     assert_eq!(
         bench.fails("SELECT * FROM e").await,
-        "ANALYSIS `e` could not be made again from the session's journal: there is no file or folder `sub/x.csv`"
+        "ANALYSIS `e` could not be made again from the session's journal: there is no file or folder `sub/x.csv`; make it anew, or DROP it"
     );
 }
 

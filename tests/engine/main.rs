@@ -12,6 +12,7 @@ mod files;
 mod hostile;
 mod ignored;
 mod in_process;
+mod journal;
 mod kinds;
 mod limits;
 mod refused;

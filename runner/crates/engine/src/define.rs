@@ -13,7 +13,7 @@ use firesteel_model::{Code, Failure, Stage};
 
 use crate::allow;
 use crate::dialect::Text;
-use crate::entry::Columns;
+use crate::entry::Then;
 use crate::knobs;
 use crate::names;
 use crate::query::Running;
@@ -23,8 +23,15 @@ use crate::tables::Defined;
 
 /// A define that was planned.
 pub enum Define {
-    /// Settings, by DataFusion's keys; None: as at the start.
-    Settings(Vec<(&'static str, Option<String>)>, Option<[String; 2]>),
+    /// Settings.
+    Settings {
+        /// By DataFusion's keys; None: as at the start.
+        values: Vec<(&'static str, Option<String>)>,
+        /// Keys that the journal lost and that are given up.
+        given_up: Vec<String>,
+        /// The row that is returned.
+        shown: Option<[String; 2]>,
+    },
     /// There is one schema, so its only effect is that it exists.
     Use,
     /// A view or an external table.
@@ -59,19 +66,26 @@ impl Define {
         tried.map_err(|e| {
             failed(Code::Analysis, format!("`{key}` cannot be `{value}`: {}", session.failed(&e).message))
         })?;
-        Ok(Define::Settings(vec![(key, Some(set))], Some([written.to_owned(), value.to_owned()])))
+        let shown = Some([written.to_owned(), value.to_owned()]);
+        Ok(Define::Settings { values: vec![(key, Some(set))], given_up: Vec::new(), shown })
     }
 
     /// `RESET`.
-    pub fn reset(written: Option<&str>) -> Result<Define, Failure> {
-        let keys = match written {
-            Some(written) => vec![(knobs::key(written)?, None)],
-            None => knobs::keys().map(|key| (key, None)).collect(),
+    pub fn reset(session: &Session, written: Option<&str>) -> Result<Define, Failure> {
+        let lost = session.lost.settings();
+        let (keys, given_up) = match written {
+            // It may be a key of another version.
+            Some(written) if knobs::key(written).is_err() && lost.iter().any(|key| key == written) => {
+                (Vec::new(), vec![written.to_owned()])
+            }
+            Some(written) => (vec![knobs::key(written)?], Vec::new()),
+            None => (knobs::keys().collect(), lost),
         };
-        Ok(Define::Settings(keys, None))
+        let values = keys.into_iter().map(|key| (key, None)).collect();
+        Ok(Define::Settings { values, given_up, shown: None })
     }
 
-    /// What a parsed statement defines; None if it does not. An external table that is made again has its `columns`.
+    /// What a parsed statement defines; None if it does not. One that is done again found other things `then`.
     ///
     /// # Errors
     /// It cannot be done.
@@ -79,12 +93,12 @@ impl Define {
         session: &Session,
         text: &Text,
         typed: &Statement,
-        columns: Option<&Columns>,
+        then: Option<&Then>,
     ) -> Result<Option<Define>, Failure> {
         match typed {
-            Statement::CreateExternalTable(table) => external(session, table, columns).await.map(Some),
+            Statement::CreateExternalTable(table) => external(session, table, then).await.map(Some),
             Statement::Statement(inner) => match inner.as_ref() {
-                ast::Statement::CreateView(view) => create_view(session, text, view).await.map(Some),
+                ast::Statement::CreateView(view) => create_view(session, text, view, then).await.map(Some),
                 ast::Statement::Drop { object_type, if_exists, names, .. } => {
                     drop(session, *object_type, *if_exists, names).map(Some)
                 }
@@ -113,11 +127,15 @@ impl Define {
     /// Nothing has changed then.
     pub async fn apply(self, session: &Session) -> Result<Running, Failure> {
         match self {
-            Define::Settings(settings, shown) => {
+            Define::Settings { values, given_up, shown } => {
                 let start = session.defaults();
-                for (key, value) in settings {
+                for (key, value) in values {
                     let value = value.or_else(|| start.iter().find(|(k, _)| *k == key).and_then(|(_, v)| v.clone()));
                     session.set(key, value.as_deref()).await.map_err(|e| session.failed(&e))?;
+                    session.lost.settled(key);
+                }
+                for key in given_up {
+                    session.lost.settled(&key);
                 }
                 if let Some([key, value]) = shown {
                     let rows = show::text_batch(&["key", "value"], [vec![key, value]]);
@@ -130,6 +148,16 @@ impl Define {
                 session.catalog.tables.undefine(name);
             }),
             Define::Prepared(plan) => {
+                use datafusion::logical_expr::Statement::{Deallocate, Prepare};
+                let (name, ends) = match plan.as_ref() {
+                    LogicalPlan::Statement(Prepare(made)) => (made.name.clone(), false),
+                    LogicalPlan::Statement(Deallocate(ended)) => (ended.name.clone(), true),
+                    _ => Default::default(),
+                };
+                // What was lost is given up: DataFusion does not know it.
+                if session.lost.forgotten(&name) && ends {
+                    return Ok(Running::nothing());
+                }
                 session.ctx.execute_logical_plan(*plan).await.map_err(|e| session.failed(&e))?;
             }
         }
@@ -148,16 +176,24 @@ fn placed(session: &Session, name: &ast::ObjectName) -> Result<String, Failure> 
     Ok(last)
 }
 
+/// What could not be made again from the journal may be made anew. A statement that is done again made its name, whatever
+/// has that name today.
 fn exists(session: &Session, name: &str) -> bool {
-    session.catalog.tables.defined(name).is_some() || session.catalog.tables.file(name).is_some()
+    matches!(session.catalog.tables.defined(name), Some(Defined::Table(_)))
+        || session.catalog.tables.file(name).is_some()
 }
 
-async fn create_view(session: &Session, text: &Text, view: &ast::CreateView) -> Result<Define, Failure> {
+async fn create_view(
+    session: &Session,
+    text: &Text,
+    view: &ast::CreateView,
+    then: Option<&Then>,
+) -> Result<Define, Failure> {
     let name = placed(session, &view.name)?;
     if view.or_replace && view.if_not_exists {
         return Err(failed(Code::Syntax, "OR REPLACE and IF NOT EXISTS exclude each other".into()));
     }
-    if exists(session, &name) && !view.or_replace {
+    if exists(session, &name) && !view.or_replace && then.is_none() {
         if view.if_not_exists {
             return Ok(Define::Nothing);
         }
@@ -241,10 +277,10 @@ fn drop(session: &Session, kind: ObjectType, if_exists: bool, names: &[ast::Obje
 async fn external(
     session: &Session,
     table: &datafusion::sql::parser::CreateExternalTable,
-    columns: Option<&Columns>,
+    then: Option<&Then>,
 ) -> Result<Define, Failure> {
     let name = placed(session, &table.name)?;
-    if exists(session, &name) && !table.or_replace {
+    if exists(session, &name) && !table.or_replace && then.is_none() {
         if table.if_not_exists {
             return Ok(Define::Nothing);
         }
@@ -274,7 +310,7 @@ async fn external(
         return Err(failed(Code::Internal, "the table's plan is none".into()));
     };
     if create.schema.fields().is_empty()
-        && let Some((schema, partitions)) = columns.and_then(Columns::read)
+        && let Some((schema, partitions)) = then.and_then(Then::columns)
     {
         create.schema = schema.to_dfschema_ref().map_err(|e| session.failed(&e))?;
         create.table_partition_cols = partitions;

@@ -12,9 +12,13 @@ use datafusion::catalog::TableProvider;
 use datafusion::datasource::listing::ListingTable;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
+use firesteel_model::Failure;
 use serde::{Deserialize, Serialize};
 
+use crate::command::{self, Command};
+use crate::define::Define;
 use crate::dialect::Text;
+use crate::knobs;
 use crate::session::{Session, parts};
 use crate::tables::Defined;
 
@@ -26,14 +30,32 @@ const VERSION: u32 = 1;
 struct Entry {
     v: u32,
     text: String,
+    #[serde(default)]
+    then: Then,
+}
+
+/// What a define found when it was done.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Then {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     columns: Option<Columns>,
+    /// What it was to make was there: it changed nothing, and changes nothing when it is done again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    idle: bool,
+}
+
+impl Then {
+    /// The columns of an external table, and the names of those in its files' paths. None: they are found anew.
+    pub fn columns(&self) -> Option<(SchemaRef, Vec<String>)> {
+        self.columns.as_ref()?.read()
+    }
 }
 
 /// The columns of an external table.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Columns {
+struct Columns {
     /// All of them, as an Arrow IPC stream without rows, in hexadecimal.
     schema: String,
     /// Those that are in the files' paths.
@@ -50,8 +72,7 @@ impl Columns {
         Some(Columns { schema, partitions })
     }
 
-    /// The columns, and the names of those in the paths. None: they cannot be read, and are found anew.
-    pub fn read(&self) -> Option<(SchemaRef, Vec<String>)> {
+    fn read(&self) -> Option<(SchemaRef, Vec<String>)> {
         let bytes: Option<Vec<u8>> = (0..self.schema.len())
             .step_by(2)
             .map(|at| u8::from_str_radix(self.schema.get(at..at + 2)?, 16).ok())
@@ -61,32 +82,68 @@ impl Columns {
     }
 }
 
-/// The entry of a statement that makes `table`, if it makes one.
-pub fn write(text: &str, table: Option<&dyn TableProvider>) -> String {
-    let entry = Entry { v: VERSION, text: text.to_owned(), columns: table.and_then(Columns::of) };
-    serde_json::json!(entry).to_string()
+/// The entry of a statement that defines this.
+pub fn write(text: &str, define: &Define) -> String {
+    let then = Then { columns: define.table().and_then(Columns::of), idle: matches!(define, Define::Nothing) };
+    serde_json::json!(Entry { v: VERSION, text: text.to_owned(), then }).to_string()
 }
 
-/// Does again what an entry says; what cannot be made leaves the reason under its name.
+/// Does again what an entry says; what cannot be done leaves the reason under its name.
 pub async fn replay(session: &Session, entry: &str) {
-    let Ok(Entry { v: VERSION, text, columns }) = serde_json::from_str::<Entry>(entry) else { return };
-    let outcome = match session.plan_again(&text, columns.as_ref()).await {
+    let Entry { text, then, .. } = match read(entry) {
+        Ok(read) => read,
+        Err(why) => return session.lost.entry(why),
+    };
+    if then.idle {
+        return;
+    }
+    let outcome = match session.plan_again(&text, Some(&then)).await {
         Ok(planned) => session.run(planned).await.map(|_| ()),
         Err(failure) => Err(failure),
     };
-    if let Err(failure) = outcome
-        && let Some(name) = made(session, &text)
-    {
-        session.catalog.tables.define(&name, Defined::Broken(failure.message));
+    let Err(Failure { message: why, .. }) = outcome else { return };
+    match made(session, &text) {
+        Some(Made::Table(name)) => session.catalog.tables.define(&name, Defined::Broken(why)),
+        Some(Made::Setting(key)) => session.lost.setting(&key, why),
+        Some(Made::Prepared(name)) => session.lost.prepared(&name, why),
+        // What takes something back that is not there has nothing left to do.
+        None => {}
     }
 }
 
-/// The name of what a statement makes.
-fn made(session: &Session, text: &str) -> Option<String> {
-    match Text::read(text, session.limits).ok()?.parse(session.limits).ok()? {
-        Statement::CreateExternalTable(table) => parts(&table.name).pop(),
+fn read(entry: &str) -> Result<Entry, String> {
+    #[derive(Deserialize)]
+    struct Version {
+        v: u32,
+    }
+    match serde_json::from_str(entry) {
+        Ok(Version { v: VERSION }) => {}
+        Ok(Version { v }) => return Err(format!("its format is {v}, this program knows {VERSION}")),
+        Err(_) => return Err("it has no format".into()),
+    }
+    // Its text may be in serde's message.
+    serde_json::from_str(entry).map_err(|_| format!("it is not of format {VERSION}, as it says"))
+}
+
+enum Made {
+    Table(String),
+    Setting(String),
+    Prepared(String),
+}
+
+/// What a statement makes.
+fn made(session: &Session, text: &str) -> Option<Made> {
+    let read = Text::read(text, session.limits).ok()?;
+    match command::read(&read, text).ok()? {
+        Some(Command::Set(key, _)) => return Some(Made::Setting(knobs::key(&key).map_or(key, str::to_owned))),
+        Some(_) => return None,
+        None => {}
+    }
+    match read.parse(session.limits).ok()? {
+        Statement::CreateExternalTable(table) => parts(&table.name).pop().map(Made::Table),
         Statement::Statement(s) => match *s {
-            ast::Statement::CreateView(view) => parts(&view.name).pop(),
+            ast::Statement::CreateView(view) => parts(&view.name).pop().map(Made::Table),
+            ast::Statement::Prepare { name, .. } => Some(Made::Prepared(name.value)),
             _ => None,
         },
         _ => None,

@@ -51,10 +51,15 @@ const KEYS: &[&str] = &[
 /// Spark's keys that mean one of them, in lower case.
 const SPARK: &[(&str, &str)] = &[
     ("spark.sql.session.timezone", "datafusion.execution.time_zone"),
-    ("spark.sql.ansi.enabled", "datafusion.execution.enable_ansi_mode"),
     ("spark.sql.shuffle.partitions", "datafusion.execution.target_partitions"),
     ("spark.sql.join.prefersortmergejoin", "datafusion.optimizer.prefer_hash_join"),
 ];
+
+/// Spark's keys that would change what a query means, and do not here.
+const FIXED: &[(&str, &str)] = &[(
+    "spark.sql.ansi.enabled",
+    "a CAST that cannot be done is an error here, whatever it says; TRY_CAST gives NULL instead",
+)];
 
 /// The largest value of a key that costs memory or threads.
 const LARGEST: &[(&str, u64)] =
@@ -77,14 +82,17 @@ pub fn key(written: &str) -> Result<&'static str, Failure> {
     if let Some((_, key)) = SPARK.iter().find(|(spark, _)| *spark == written) {
         return Ok(key);
     }
+    let refused = |what: &str| {
+        let text = format!("the setting `{written}` may not be changed by a statement; {what}");
+        Err(Failure::new(Code::Refused, Stage::Plan, text))
+    };
+    if let Some((_, why)) = FIXED.iter().find(|(fixed, _)| *fixed == written) {
+        return refused(why);
+    }
     let all: Vec<String> = keys().chain(SPARK.iter().map(|(k, _)| *k)).map(str::to_owned).collect();
     let near = failures::nearest(&written, &all)
         .map_or_else(|| "SET shows those that may be".to_owned(), |n| format!("did you mean `{n}`?"));
-    Err(Failure::new(
-        Code::Refused,
-        Stage::Plan,
-        format!("the setting `{written}` may not be changed by a statement; {near}"),
-    ))
+    refused(&near)
 }
 
 /// The value for a key, in DataFusion's terms.
@@ -117,6 +125,10 @@ mod tests {
             (
                 "datafusion.execution.batch_sise",
                 "the setting `datafusion.execution.batch_sise` may not be changed by a statement; did you mean `datafusion.execution.batch_size`?",
+            ),
+            (
+                "spark.sql.ansi.enabled",
+                "the setting `spark.sql.ansi.enabled` may not be changed by a statement; a CAST that cannot be done is an error here, whatever it says; TRY_CAST gives NULL instead",
             ),
             ("x", "the setting `x` may not be changed by a statement; SET shows those that may be"),
         ] {

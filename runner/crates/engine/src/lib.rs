@@ -29,6 +29,7 @@ mod failures;
 mod files;
 pub mod in_process;
 mod knobs;
+mod lost;
 mod names;
 mod operators;
 mod patterns;

@@ -30,10 +30,11 @@ use crate::command;
 use crate::cooperate::CooperativeJoins;
 use crate::define::Define;
 use crate::dialect::{NESTING, Spellings, Text};
-use crate::entry::{self, Columns};
+use crate::entry::{self, Then};
 use crate::export;
 use crate::failures::{self, Limits};
 use crate::knobs;
+use crate::lost::Lost;
 use crate::names;
 use crate::operators::SparkOperators;
 use crate::patterns::Pattern;
@@ -53,6 +54,7 @@ pub struct Session {
     pub(crate) catalog: Catalog,
     pub(crate) reach: Arc<Reach>,
     pub(crate) limits: Limits,
+    pub(crate) lost: Lost,
     memory_pool: usize,
     spill: Option<PathBuf>,
     spill_limit: u64,
@@ -147,6 +149,7 @@ impl Session {
             catalog,
             reach,
             limits,
+            lost: Lost::default(),
             memory_pool: usize::try_from(settings.memory_pool).unwrap_or(usize::MAX),
             spill,
             spill_limit: settings.spill_limit,
@@ -168,7 +171,11 @@ impl Session {
             }
             None => datafusion::logical_expr::Statement::ResetVariable(ResetVariable { variable }),
         };
-        self.ctx.execute_logical_plan(LogicalPlan::Statement(statement)).await.map(|_| ())
+        self.ctx.execute_logical_plan(LogicalPlan::Statement(statement)).await?;
+        if key.starts_with("datafusion.execution.parquet.") {
+            self.catalog.tables.configure(self.ctx.copied_config());
+        }
+        Ok(())
     }
 
     /// DataFusion's own context, to run a query without the loop.
@@ -190,8 +197,8 @@ impl Session {
         self.plan_again(raw, None).await
     }
 
-    /// The same for a statement that a journal holds, with the columns that it found then.
-    pub(crate) async fn plan_again(&self, raw: &str, columns: Option<&Columns>) -> Result<Planned, Failure> {
+    /// The same for a statement that a journal holds, with what it found then.
+    pub(crate) async fn plan_again(&self, raw: &str, then: Option<&Then>) -> Result<Planned, Failure> {
         let text = Text::read(raw, self.limits)?;
         if let Some(command) = command::read(&text, raw)? {
             return crate::show::plan(self, command, raw).await;
@@ -200,11 +207,12 @@ impl Session {
         if let (Statement::CopyTo(_), Some(folder)) = (&typed, self.reach.export())
             && let Statement::CopyTo(copy) = self.spelled(&text).await?
         {
+            self.lost.allows_queries()?;
             let plan = export::plan(self, copy, folder).await?;
             return Ok(Planned { kind: Kind::Write, entry: None, work: Work::Query(Box::new(plan)) });
         }
         allow::statement(&typed)?;
-        if let Some(define) = Define::of(self, &text, &typed, columns).await? {
+        if let Some(define) = Define::of(self, &text, &typed, then).await? {
             return Ok(self.define(define, raw));
         }
         let plan = self.query(&text).await?;
@@ -212,21 +220,20 @@ impl Session {
     }
 
     pub(crate) fn define(&self, define: Define, raw: &str) -> Planned {
-        Planned {
-            kind: Kind::Define,
-            entry: Some(entry::write(raw, define.table())),
-            work: Work::Define(Box::new(define)),
-        }
+        Planned { kind: Kind::Define, entry: Some(entry::write(raw, &define)), work: Work::Define(Box::new(define)) }
     }
 
     /// The plan of a statement that reads, with Spark's names.
     pub(crate) async fn query(&self, text: &Text) -> Result<LogicalPlan, Failure> {
+        self.lost.allows_queries()?;
         let mut statement = self.spelled(text).await?;
         names::name(&mut statement);
         let plan = self.to_plan(statement).await?;
         let plan = match plan {
             // Its plan was looked at when it was prepared; what it is made of now is looked at again.
-            execute @ LogicalPlan::Statement(datafusion::logical_expr::Statement::Execute(_)) => {
+            LogicalPlan::Statement(datafusion::logical_expr::Statement::Execute(execute)) => {
+                self.lost.has_prepared(&execute.name)?;
+                let execute = LogicalPlan::Statement(datafusion::logical_expr::Statement::Execute(execute));
                 self.ctx.execute_logical_plan(execute).await.map_err(|e| self.failed(&e))?.into_unoptimized_plan()
             }
             plan => plan,
@@ -292,7 +299,7 @@ impl Session {
                 failures::no_such("database", schema, &[SCHEMA.to_owned()]),
             ));
         }
-        match self.catalog.tables.table(table).await.map_err(|e| self.failed(&e))? {
+        match self.catalog.tables.needed(table).await.map_err(|e| self.failed(&e))? {
             Some(found) => Ok(Some(found)),
             None => Err(Failure::new(
                 Code::Analysis,

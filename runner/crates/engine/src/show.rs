@@ -27,7 +27,7 @@ pub async fn plan(session: &Session, command: Command, raw: &str) -> Result<Plan
     let fits = |like: &Option<String>, name: &str| like.as_ref().is_none_or(|p| matches(p, name));
     match command {
         Command::Set(key, value) => Ok(session.define(Define::set(session, &key, &value)?, raw)),
-        Command::Reset(key) => Ok(session.define(Define::reset(key.as_deref())?, raw)),
+        Command::Reset(key) => Ok(session.define(Define::reset(session, key.as_deref())?, raw)),
         Command::Use(name) => {
             within(session, &name)?;
             Ok(session.define(Define::Use, raw))
@@ -37,6 +37,7 @@ pub async fn plan(session: &Session, command: Command, raw: &str) -> Result<Plan
             session.rows(text_batch(&["key", "value"], rows.into_iter().map(|(k, v)| vec![k, v])))
         }
         Command::Setting(key) => {
+            session.lost.has_setting(knobs::key(&key).unwrap_or(&key))?;
             let value = value_of(session, knobs::key(&key)?);
             session.rows(text_batch(&["key", "value"], [vec![key, value]]))
         }
@@ -133,7 +134,7 @@ async fn schema_of(session: &Session, name: &[String]) -> Result<Arc<Schema>, Fa
         return Err(session.reach.refusal(table));
     }
     let tables = &session.catalog.tables;
-    match tables.table(table).await.map_err(|e| session.failed(&e))? {
+    match tables.needed(table).await.map_err(|e| session.failed(&e))? {
         Some(found) => Ok(found.schema()),
         None => {
             Err(Failure::new(Code::Analysis, Stage::Plan, failures::no_such("table", table, &tables.table_names())))

@@ -15,6 +15,7 @@ use datafusion::datasource::file_format::json::JsonFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::execution::session_state::SessionState;
+use datafusion::prelude::SessionConfig;
 use firesteel_model::{Code, Failure, Stage};
 use url::Url;
 
@@ -40,7 +41,7 @@ pub enum Defined {
 pub struct Tables {
     roots: Arc<[PathBuf]>,
     /// Only reads schemas: it knows no tables, so nothing holds itself.
-    reader: SessionState,
+    reader: RwLock<SessionState>,
     defined: RwLock<BTreeMap<String, (String, Defined)>>,
     inferred: Mutex<HashMap<Stamp, Arc<dyn TableProvider>>>,
 }
@@ -48,7 +49,13 @@ pub struct Tables {
 impl Tables {
     /// A schema over these folders, whose files are opened by `reader`.
     pub fn new(roots: Arc<[PathBuf]>, reader: SessionState) -> Tables {
-        Tables { roots, reader, defined: RwLock::default(), inferred: Mutex::default() }
+        Tables { roots, reader: RwLock::new(reader), defined: RwLock::default(), inferred: Mutex::default() }
+    }
+
+    /// Opens files from now on as these settings have it.
+    pub fn configure(&self, config: SessionConfig) {
+        *self.reader.write().unwrap_or_else(PoisonError::into_inner).config_mut() = config;
+        self.inferred.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Every table of the folders.
@@ -89,6 +96,19 @@ impl Tables {
         self.defined.write().unwrap_or_else(PoisonError::into_inner).remove(&name.to_lowercase()).is_some()
     }
 
+    /// The table of a name that a statement reads.
+    ///
+    /// # Errors
+    /// It could not be made again, or not be opened.
+    pub async fn needed(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if let Some(Defined::Broken(why)) = self.defined(name) {
+            let text =
+                format!("`{name}` could not be made again from the session's journal: {why}; make it anew, or DROP it");
+            return Err(failures::carry(Failure::new(Code::Analysis, Stage::Plan, text)));
+        }
+        self.table(name).await
+    }
+
     async fn open(&self, found: &Found) -> Result<Arc<dyn TableProvider>> {
         if found.folder
             && let Some(path) = files::astray(&found.path, &self.roots)
@@ -120,7 +140,8 @@ impl Tables {
             return Err(failures::carry(Failure::new(Code::Execution, Stage::Plan, text)));
         }
         let array = found.format == Format::Json && files::is_array(&found.path);
-        let table = listing(&self.reader, url, found, array).await.map_err(|e| unreadable(&e, found))?;
+        let reader = self.reader.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let table = listing(&reader, url, found, array).await.map_err(|e| unreadable(&e, found))?;
         let mut inferred = self.inferred.lock().unwrap_or_else(PoisonError::into_inner);
         inferred.retain(|(path, _, _), _| *path != found.path);
         inferred.insert(stamp, Arc::clone(&table));
@@ -148,7 +169,7 @@ async fn listing(state: &SessionState, url: Url, found: &Found, array: bool) -> 
         Format::Json => {
             Arc::new(JsonFormat::default().with_newline_delimited(!array).with_schema_infer_max_rec(INFERENCE_LINES))
         }
-        Format::Parquet => Arc::new(ParquetFormat::default().with_options(state.table_options().parquet.clone())),
+        Format::Parquet => Arc::new(ParquetFormat::default().with_options(state.default_table_options().parquet)),
         Format::Arrow => Arc::new(ArrowFormat),
     };
     let options = ListingOptions::new(format).with_file_extension(if found.folder { ".parquet" } else { "" });
@@ -171,13 +192,8 @@ impl SchemaProvider for Tables {
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         match self.defined(name) {
             Some(Defined::Table(table)) => return Ok(Some(table)),
-            Some(Defined::Broken(why)) => {
-                return Err(failures::carry(Failure::new(
-                    Code::Analysis,
-                    Stage::Plan,
-                    format!("`{name}` could not be made again from the session's journal: {why}"),
-                )));
-            }
+            // Who asks for all tables gets the others; `needed` has the reason.
+            Some(Defined::Broken(_)) => return Ok(None),
             None => {}
         }
         match self.file(name) {
