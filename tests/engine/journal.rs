@@ -11,7 +11,7 @@ fn entry(text: &str) -> String {
 /// Journals something that an older or a newer program wrote, and begins with a new worker.
 fn found(bench: &Bench, entry: String) {
     let mut journal = bench.journal.lock().unwrap();
-    journal.append(Entry(entry));
+    journal.append(Entry::new(entry));
     journal.taint();
 }
 
@@ -125,4 +125,32 @@ async fn what_was_made_under_a_name_is_made_again_whatever_has_the_name_since() 
     bench.journal.lock().unwrap().taint();
     assert_eq!(bench.ok("SELECT v.a, w.a AS b FROM v, w").await, "a: Int64 | b: Int64\n1 | 2\n");
     assert_eq!(bench.fails("SELECT a FROM t").await, "ANALYSIS there is no table `t`; did you mean `v`?");
+}
+
+#[tokio::test]
+async fn what_undoes_all_of_an_earlier_define_has_its_key() {
+    let bench = Bench::new();
+    let zone = Some("set datafusion.execution.time_zone");
+    for (text, key) in [
+        ("SET spark.sql.session.timeZone = +02:00", zone),
+        ("SET TIME ZONE 'UTC'", zone),
+        ("RESET datafusion.execution.time_zone", zone),
+        ("SET spark.sql.join.preferSortMergeJoin = true", Some("set datafusion.optimizer.prefer_hash_join")),
+        ("USE mys3", Some("use")),
+        ("RESET", None),
+        ("CREATE VIEW v AS SELECT 1 AS a", None),
+        ("DROP VIEW IF EXISTS v", None),
+        ("PREPARE p AS SELECT 1", None),
+    ] {
+        let entry = bench.plan(text).await.unwrap().entry().expect("a define has an entry");
+        assert_eq!(entry.key.as_deref(), key, "{text}");
+    }
+    for n in 1..=100 {
+        bench.ok(&format!("SET datafusion.execution.batch_size = {n}")).await;
+    }
+    bench.journal.lock().unwrap().taint();
+    assert_eq!(
+        bench.ok("SET datafusion.execution.batch_size").await,
+        "key: Utf8 | value: Utf8\ndatafusion.execution.batch_size | 100\n"
+    );
 }

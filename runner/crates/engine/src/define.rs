@@ -57,6 +57,19 @@ impl Define {
         }
     }
 
+    /// What it sets, if it undoes all that an earlier define with the same key did, and nothing else.
+    pub fn key(&self) -> Option<String> {
+        match self {
+            Define::Settings { values, given_up, .. } => match (values.as_slice(), given_up.as_slice()) {
+                ([(key, _)], []) => Some(format!("set {key}")),
+                ([], [key]) => Some(format!("set {key}")),
+                _ => None,
+            },
+            Define::Use => Some("use".to_owned()),
+            _ => None,
+        }
+    }
+
     /// `SET`.
     pub fn set(session: &Session, written: &str, value: &str) -> Result<Define, Failure> {
         let key = knobs::key(written)?;

@@ -13,6 +13,7 @@ use datafusion::datasource::listing::ListingTable;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use firesteel_model::Failure;
+use firesteel_session::journal::Entry;
 use serde::{Deserialize, Serialize};
 
 use crate::command::{self, Command};
@@ -27,7 +28,7 @@ const VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct Body {
     v: u32,
     text: String,
     #[serde(default)]
@@ -83,14 +84,15 @@ impl Columns {
 }
 
 /// The entry of a statement that defines this.
-pub fn write(text: &str, define: &Define) -> String {
+pub fn write(text: &str, define: &Define) -> Entry {
     let then = Then { columns: define.table().and_then(Columns::of), idle: matches!(define, Define::Nothing) };
-    serde_json::json!(Entry { v: VERSION, text: text.to_owned(), then }).to_string()
+    let body = Body { v: VERSION, text: text.to_owned(), then };
+    Entry { text: serde_json::json!(body).to_string(), key: define.key() }
 }
 
 /// Does again what an entry says; what cannot be done leaves the reason under its name.
 pub async fn replay(session: &Session, entry: &str) {
-    let Entry { text, then, .. } = match read(entry) {
+    let Body { text, then, .. } = match read(entry) {
         Ok(read) => read,
         Err(why) => return session.lost.entry(why),
     };
@@ -111,7 +113,7 @@ pub async fn replay(session: &Session, entry: &str) {
     }
 }
 
-fn read(entry: &str) -> Result<Entry, String> {
+fn read(entry: &str) -> Result<Body, String> {
     #[derive(Deserialize)]
     struct Version {
         v: u32,

@@ -139,12 +139,12 @@ impl Plan for Waiting {
     }
 
     fn entry(&self) -> Option<Entry> {
-        self.planned.entry.clone().map(Entry::new)
+        self.planned.entry.clone()
     }
 
     async fn run(self: Box<Self>) -> Result<Output, EngineError> {
         let Waiting { planned, open, handle } = *self;
-        let entry = planned.entry.clone().map(Entry::new);
+        let entry = planned.entry.clone();
         let session = Arc::clone(&open.session);
         let work = handle.spawn(async move { session.run(planned).await });
         let stop = Stop(work.abort_handle());

@@ -17,6 +17,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use firesteel_model::{Code, Failure, Stage};
+use firesteel_session::journal::Entry;
 use firesteel_session::ports::{EngineError, Progress};
 use tokio::sync::{mpsc, watch};
 
@@ -30,7 +31,7 @@ const ENVIRONMENT: &[&str] = &["TZ", "LANG", "LC_ALL", "SSL_CERT_FILE", "SSL_CER
 /// What a worker said about one statement.
 #[derive(Debug)]
 pub enum Said {
-    Planned { kind: WireKind, entry: Option<String> },
+    Planned { kind: WireKind, entry: Option<Entry> },
     Arrow(Vec<u8>),
     Done,
     Failed(Failure),
@@ -290,7 +291,7 @@ impl Shared {
                     }
                     return;
                 }
-                ToRunner::Planned { n, kind, entry } => (n, Said::Planned { kind, entry }),
+                ToRunner::Planned { n, kind, entry } => (n, Said::Planned { kind, entry: entry.map(Entry::from) }),
                 ToRunner::Done { n } => (n, Said::Done),
                 ToRunner::Failed { n, failure } => (n, Said::Failed(failure.into())),
                 ToRunner::Cancelled { n } => {

@@ -22,6 +22,7 @@ use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use firesteel_model::{Code, Failure, Kind, Stage};
+use firesteel_session::journal::Entry;
 
 use crate::allow;
 use crate::catalog::{Catalog, SCHEMA};
@@ -66,7 +67,7 @@ pub struct Planned {
     /// What it does.
     pub kind: Kind,
     /// Of a define: what the journal is to hold.
-    pub entry: Option<String>,
+    pub entry: Option<Entry>,
     work: Work,
 }
 

@@ -6,6 +6,7 @@
 use std::io::{self, Read};
 
 use firesteel_model::{Code, Failure, Kind, Stage};
+use firesteel_session::journal::Entry;
 use serde::{Deserialize, Serialize};
 
 use crate::settings::Settings;
@@ -36,7 +37,7 @@ pub enum ToRunner {
     /// The session could not be opened, or will not go on.
     Broken { why: String },
     /// A plan.
-    Planned { n: u64, kind: WireKind, entry: Option<String> },
+    Planned { n: u64, kind: WireKind, entry: Option<WireEntry> },
     /// What was read so far.
     Progress { n: u64, rows: u64, bytes: u64 },
     /// The result is complete.
@@ -72,6 +73,25 @@ impl From<WireKind> for Kind {
             WireKind::Define => Kind::Define,
             WireKind::Write => Kind::Write,
         }
+    }
+}
+
+/// [`Entry`] on the wire.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct WireEntry {
+    text: String,
+    key: Option<String>,
+}
+
+impl From<Entry> for WireEntry {
+    fn from(entry: Entry) -> Self {
+        WireEntry { text: entry.text, key: entry.key }
+    }
+}
+
+impl From<WireEntry> for Entry {
+    fn from(entry: WireEntry) -> Self {
+        Entry { text: entry.text, key: entry.key }
     }
 }
 

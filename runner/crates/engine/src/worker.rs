@@ -264,7 +264,11 @@ impl Task {
             self.session.replay(entry).await;
         }
         let planned = self.session.plan(lang, text).await?;
-        self.out.say(&ToRunner::Planned { n: self.n, kind: planned.kind.into(), entry: planned.entry.clone() });
+        self.out.say(&ToRunner::Planned {
+            n: self.n,
+            kind: planned.kind.into(),
+            entry: planned.entry.clone().map(Into::into),
+        });
         if go.await.is_err() {
             return Ok(false);
         }

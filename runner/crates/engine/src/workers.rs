@@ -190,7 +190,7 @@ impl Engine for Workers {
             unsure.settled(None);
         }
         let planned = match said {
-            Said::Planned { kind, entry } => Planned { line, ledger, kind: kind.into(), entry: entry.map(Entry::new) },
+            Said::Planned { kind, entry } => Planned { line, ledger, kind: kind.into(), entry },
             said => return Err(unexpected(said)),
         };
         if self.settings.spare {
