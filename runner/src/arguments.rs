@@ -289,7 +289,20 @@ fn set(configuration: &mut Configuration, key: &Key, matches: &ArgMatches) -> Re
         return if matches.get_flag(option) { configuration.option(key, "true") } else { Ok(()) };
     }
     let mut given = matches.get_many::<String>(option).into_iter().flatten();
-    given.try_for_each(|value| configuration.option(key, value))
+    given.try_for_each(|value| {
+        if is_option(value) {
+            let message = format!("--{option} has no value: `{value}` is the next option");
+            return Err(Problem::usage_with(message, format!("--{option} {}", key.value)));
+        }
+        configuration.option(key, value)
+    })
+}
+
+/// Whether this is one of our options, and no value that begins as one: a value may be a statement, and begin with a comment.
+fn is_option(text: &str) -> bool {
+    text.strip_prefix("--").and_then(|rest| rest.split('=').next()).is_some_and(|name| {
+        matches!(name, "conf" | "class" | "submit-parameters") || KEYS.iter().any(|key| key.option == Some(name))
+    })
 }
 
 /// The settings of `run`.
@@ -406,6 +419,27 @@ mod tests {
         let settings = of_job(matches.subcommand().expect("run").1).expect("right");
         assert_eq!((settings.policy.heartbeat, settings.policy.poll), (2_000, 3_000));
         assert_eq!(settings.engine.data, [std::path::Path::new("a,b"), std::path::Path::new("c")]);
+    }
+
+    #[test]
+    fn an_option_is_no_value_of_the_one_before_it() {
+        let of = |line: &[&str]| {
+            let matches = grammar().try_get_matches_from(words(line)).expect("the grammar's");
+            of_job(matches.subcommand().expect("run").1)
+        };
+        for (line, told) in [
+            (["run", "--store", "--session", "x"], "--store has no value: `--session` is the next option"),
+            (["run", "--session", "--store=x", "y"], "--session has no value: `--store=x` is the next option"),
+            (
+                ["run", "--store", "", "y"],
+                "--store is empty; it takes http://HOST[:PORT], https://HOST[:PORT] or the path of a file",
+            ),
+            (["run", "--session", "", "y"], "--session is empty; it takes some text"),
+        ] {
+            assert_eq!(of(&line).expect_err("no value").to_string(), told);
+        }
+        let query = of(&["run", "--query", "--store it\nSELECT 1"]).expect("a comment").query;
+        assert_eq!(query.as_deref(), Some("--store it\nSELECT 1"));
     }
 
     #[test]

@@ -156,3 +156,31 @@ async fn a_limit_takes_the_first_rows_of_an_ordered_subquery() {
         assert_eq!(bench.ok(text).await, "id: Int64\n8\n7\n", "{text}");
     }
 }
+
+#[tokio::test]
+async fn what_sounds_alike_is_sparks() {
+    let bench = Bench::new().file("t.csv", "t,d,f\n2024-03-05T14:07:09.120,12345678.5,0.5\n");
+    check(
+        &bench,
+        &[
+            ("array_position(array(1, 2), 2)", "2"),
+            ("array_position(array(1, 2), 3)", "0"),
+            ("array_position(array(1, 2), NULL)", "NULL"),
+            ("extract(second FROM timestamp '2024-03-05 14:07:09.123456')", "9.123456"),
+            ("extract(SECONDS FROM timestamp '2024-03-05 14:07:09')", "9.000000"),
+            ("date_part('second', timestamp '2024-03-05 14:07:09.5')", "9.500000"),
+            ("extract(minute FROM timestamp '2024-03-05 14:07:09.5')", "7"),
+            ("initcap('x-y zED äb')", "X-y Zed Äb"),
+            ("cast(timestamp '2024-03-05 14:07:09' AS string)", "2024-03-05 14:07:09"),
+            ("string(timestamp '2024-03-05 14:07:09.120')", "2024-03-05 14:07:09.12"),
+            ("cast(1e10 AS string)", "1.0E10"),
+            ("cast(1.5D AS string)", "1.5"),
+            ("try_cast(1e-4 AS string)", "1.0E-4"),
+            ("cast(cast(0.1 AS float) AS string)", "0.1"),
+            ("concat('at ', cast(timestamp '2024-03-05 14:07:09' AS string))", "at 2024-03-05 14:07:09"),
+        ],
+    )
+    .await;
+    let sql = "SELECT cast(t AS string) AS t, cast(d AS string) AS d, cast(f AS string) || '!' AS f FROM t";
+    assert_eq!(bench.ok(sql).await, "t: LargeUtf8 | d: LargeUtf8 | f: LargeUtf8\n2024-03-05 14:07:09.12 | 1.23456785E7 | 0.5!\n");
+}

@@ -201,6 +201,9 @@ impl Configuration {
 
     fn put(&mut self, key: &Key, called: &str, value: &str) -> Result<(), Problem> {
         (key.set)(self, value).map_err(|expected| {
+            if value.is_empty() {
+                return Problem::usage(format!("{called} is empty; it takes {expected}"));
+            }
             // A URL may hold a password.
             let shown: String = if key.secret || value.contains('@') {
                 "what is given".to_owned()

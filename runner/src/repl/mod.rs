@@ -100,7 +100,12 @@ pub fn repl(matches: &ArgMatches, mut settings: Configuration, runtime: &Runtime
 /// The repository's sample data, if this was built in a repository that is still there; else the folder one is in.
 fn default_data() -> PathBuf {
     let samples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../sample-data"));
-    samples.canonicalize().unwrap_or_else(|_| PathBuf::from("."))
+    samples.canonicalize().unwrap_or_else(|_| {
+        tracing::warn!(
+            "the sample data is no longer where this program was built: the tables are the files of this folder; --data DIR names another"
+        );
+        PathBuf::from(".")
+    })
 }
 
 /// A folder of this process's own, gone with it.

@@ -43,6 +43,7 @@ mod show;
 mod spark;
 mod spark_casts;
 mod spark_range;
+mod spark_text;
 mod spark_types;
 mod spill;
 mod tables;

@@ -44,6 +44,7 @@ use crate::reach::{Counting, Reach};
 use crate::settings::Settings;
 use crate::spark_casts::SparkCasts;
 use crate::spark_range::SparkRange;
+use crate::spark_text::{AsText, InitCap};
 use crate::tables::Tables;
 
 /// The languages that an engine takes.
@@ -126,7 +127,11 @@ impl Session {
         analysis.extend(Analyzer::new().rules);
         builder = builder.with_analyzer_rules(analysis);
         builder.scalar_functions().get_or_insert_default().extend(datafusion_spark::all_default_scalar_functions());
-        builder.scalar_functions().get_or_insert_default().push(Arc::new(ScalarUDF::from(Pattern::default())));
+        builder.scalar_functions().get_or_insert_default().extend([
+            Arc::new(ScalarUDF::from(Pattern::default())),
+            Arc::new(ScalarUDF::from(AsText::default())),
+            Arc::new(ScalarUDF::from(InitCap::default())),
+        ]);
         builder
             .aggregate_functions()
             .get_or_insert_default()

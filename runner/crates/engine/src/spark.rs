@@ -51,6 +51,9 @@ pub fn rewrite(expr: &mut Expr) {
             let found = call("regexp_like", vec![take(text), take(pattern)]);
             *expr = if *negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(found) } } else { found };
         }
+        Expr::Extract { field: ast::DateTimeField::Second | ast::DateTimeField::Seconds, expr: time, .. } => {
+            *expr = with_fraction(take(time));
+        }
         Expr::Function(function) => {
             let name = function.name.to_string().to_lowercase();
             if let Some(other) = called(&name, function) {
@@ -113,6 +116,11 @@ fn called(name: &str, function: &mut Function) -> Option<Expr> {
         ("regexp_replace", Some(x), Some(p), Some(by)) if !more => {
             Some(call("regexp_replace", vec![x, p, by, string("g")]))
         }
+        ("array_position", Some(x), Some(y), None) => {
+            let place = call("coalesce", vec![call("array_position", vec![x.clone(), y.clone()]), number("0")]);
+            Some(unless_null(&[x, y], cast(place, DataType::BigInt(None))))
+        }
+        ("date_part" | "datepart", Some(part), Some(x), None) if is_seconds(&part) => Some(with_fraction(x)),
         ("array_remove", Some(x), Some(y), None) => Some(call("array_remove_all", vec![x, y])),
         ("log", Some(x), None, None) => Some(call("ln", vec![x])),
         (
@@ -208,7 +216,12 @@ fn plain(pattern: &Expr) -> Option<String> {
 
 /// Several values as one that is null if one of them is.
 fn row(exprs: Vec<Expr>) -> Expr {
-    let there = exprs
+    unless_null(&exprs.clone(), call("struct", exprs))
+}
+
+/// The result, or null if one of these is.
+fn unless_null(these: &[Expr], result: Expr) -> Expr {
+    let there = these
         .iter()
         .map(|e| Expr::IsNotNull(Box::new(e.clone())))
         .reduce(|a, b| Expr::BinaryOp { left: Box::new(a), op: ast::BinaryOperator::And, right: Box::new(b) })
@@ -217,9 +230,26 @@ fn row(exprs: Vec<Expr>) -> Expr {
         case_token: AttachedToken::empty(),
         end_token: AttachedToken::empty(),
         operand: None,
-        conditions: vec![CaseWhen { condition: there, result: call("struct", exprs) }],
+        conditions: vec![CaseWhen { condition: there, result }],
         else_result: None,
     }
+}
+
+/// The seconds of a minute, with their fraction.
+fn with_fraction(time: Expr) -> Expr {
+    let decimal = |precision, scale| DataType::Decimal(ExactNumberInfo::PrecisionAndScale(precision, scale));
+    let micros = cast(call("date_part", vec![string("microsecond"), time]), decimal(8, 0));
+    let seconds = Expr::BinaryOp {
+        left: Box::new(micros),
+        op: ast::BinaryOperator::Multiply,
+        right: Box::new(number("0.000001")),
+    };
+    cast(seconds, decimal(8, 6))
+}
+
+fn is_seconds(part: &Expr) -> bool {
+    matches!(part, Expr::Value(v) if matches!(&v.value, Value::SingleQuotedString(s) | Value::DoubleQuotedString(s)
+        if ["second", "seconds", "sec", "secs", "s"].iter().any(|p| s.eq_ignore_ascii_case(p))))
 }
 
 fn seconds(time: Expr) -> Expr {
@@ -244,6 +274,10 @@ fn cast(expr: Expr, data_type: DataType) -> Expr {
 
 fn string(text: &str) -> Expr {
     Expr::Value(Value::SingleQuotedString(text.to_owned()).with_empty_span())
+}
+
+fn number(text: &str) -> Expr {
+    Expr::Value(Value::Number(text.to_owned(), false).with_empty_span())
 }
 
 fn null() -> Expr {

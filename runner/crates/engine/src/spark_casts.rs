@@ -1,14 +1,16 @@
-//! Spark's casts between numbers and timestamps, which count seconds; Arrow's count the timestamp's own unit.
+//! Spark's casts between numbers and timestamps, which count seconds (Arrow's count the timestamp's own unit), and those to text.
 
 use arrow_schema::{DataType, TimeUnit};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, cast, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, ScalarUDF, cast, lit};
 use datafusion::optimizer::AnalyzerRule;
+
+use crate::spark_text::AsText;
 
 /// Puts seconds in between. Runs before DataFusion adds casts of its own.
 #[derive(Debug)]
@@ -25,13 +27,27 @@ impl AnalyzerRule for SparkCasts {
             let names = NamePreserver::new(&plan);
             let changed = plan.map_expressions(|expr| {
                 let name = names.save(&expr);
-                let changed = expr.transform_up(|expr| Ok(in_seconds(expr, &schema)))?;
+                let changed = expr.transform_up(|expr| {
+                    Ok(as_text(expr, &schema).transform_data(|expr| Ok(in_seconds(expr, &schema)))?)
+                })?;
                 Ok(if changed.transformed { changed.update_data(|expr| name.restore(expr)) } else { changed })
             })?;
             if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }
         })?;
         Ok(plan.data)
     }
+}
+
+fn as_text(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let (Expr::Cast(Cast { expr: inner, field }) | Expr::TryCast(TryCast { expr: inner, field })) = &expr else {
+        return Transformed::no(expr);
+    };
+    let to = field.data_type();
+    if !to.is_string() || !inner.get_type(schema).is_ok_and(|from| AsText::differs(&from)) {
+        return Transformed::no(expr);
+    }
+    let text = ScalarUDF::from(AsText::default()).call(vec![inner.as_ref().clone()]);
+    Transformed::yes(if *to == DataType::Utf8 { text } else { cast(text, to.clone()) })
 }
 
 fn in_seconds(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
