@@ -64,16 +64,18 @@ impl<D: Documents> Store<D> {
         })
     }
 
-    /// Makes an attempt the candidate of a companion that exists. The candidate only rises.
-    async fn raise(&self, outcome: &Outcome<'_>, totals: Totals) -> Result<Version, StageError> {
+    /// Makes an attempt the candidate of a companion that exists. The candidate only rises. The companion's version, if no other attempt has
+    /// staged anything.
+    async fn raise(&self, outcome: &Outcome<'_>, totals: Totals) -> Result<Option<Version>, StageError> {
         let statement = &outcome.statement.id;
         for _ in 0..ROUNDS {
             let (at, there) = self.read_companion(statement).await?.ok_or(StoreError::Conflict)?;
             if there.candidate > Some(outcome.attempt) {
                 return Err(StageError::Superseded);
             }
+            let alone = !staged_by_others(&there, outcome.attempt);
             if there.candidate == Some(outcome.attempt) && there.totals == Some(totals) {
-                return Ok(at);
+                return Ok(alone.then_some(at));
             }
             let mut fields = wire::state::candidate(Some(outcome.attempt), Some(totals));
             fields.append(&mut wire::state::staged(&with(&there.staged, outcome.attempt)));
@@ -81,7 +83,7 @@ impl<D: Documents> Store<D> {
             match self.write(Op::Update { key: state(ids::companion(statement)), at, fields }, false).await {
                 Err(StoreError::Conflict) => {}
                 Err(error) => return Err(error.into()),
-                Ok(version) => return Ok(version),
+                Ok(version) => return Ok(alone.then_some(version)),
             }
         }
         Err(too_busy().into())
@@ -141,7 +143,9 @@ impl<D: Documents> Store<D> {
             } else if !self.publish_at(outcome, result.version).await? {
                 continue;
             }
-            return if there.published { Ok(()) } else { self.mark(statement, companion.version).await };
+            // What another attempt staged keeps the companion open, for a sweep.
+            let done = there.published || staged_by_others(&there, outcome.attempt);
+            return if done { Ok(()) } else { self.mark(statement, companion.version).await };
         }
         Err(too_busy())
     }
@@ -161,6 +165,10 @@ impl<D: Documents> Store<D> {
         }
         Err(too_busy())
     }
+}
+
+fn staged_by_others(companion: &Companion, attempt: Attempt) -> bool {
+    companion.staged.iter().any(|staged| *staged != attempt)
 }
 
 fn with(staged: &[Attempt], attempt: Attempt) -> Vec<Attempt> {
@@ -230,7 +238,7 @@ impl<D: Documents> ResultStore for Store<D> {
             return Err(StageError::DuplicateQueryId);
         }
         let companion = match acknowledged(made)? {
-            Some(version) => version,
+            Some(version) => Some(version),
             None => match self.raise(outcome, totals).await {
                 Err(StageError::Superseded) => {
                     self.discard(outcome).await?;
@@ -239,7 +247,7 @@ impl<D: Documents> ResultStore for Store<D> {
                 raised => raised?,
             },
         };
-        let staged = Staged { result, companion: Some(companion), guarded: true };
+        let staged = Staged { result, companion, guarded: true };
         self.staged().insert((statement.id.clone(), outcome.attempt), staged);
         Ok(())
     }

@@ -13,6 +13,7 @@ crate::stories! { Requests;
     a_long_journal_is_read_from_its_newest_snapshot
     journals_of_sessions_with_like_names_stay_apart
     what_a_dead_runner_decided_is_found_and_published_and_its_other_attempts_go
+    a_published_result_does_not_hide_what_a_released_attempt_left
     a_failure_that_was_announced_is_found_and_told
     a_cancelled_statement_leaves_nothing
     settling_what_is_settled_changes_nothing
@@ -126,6 +127,23 @@ async fn what_a_dead_runner_decided_is_found_and_published_and_its_other_attempt
         "the first attempt's is gone"
     );
     assert_eq!(unpublished(stores).await, []);
+}
+
+async fn a_published_result_does_not_hide_what_a_released_attempt_left(stores: &Stores) {
+    let (st, first) = claimed(stores, "st").await;
+    stores.a.stage_pages(&outcome(&st, first), 0, &[Page { rows: rows() }]).await.unwrap();
+    let released = stores.a.write_statement(&st.id, first.claim, &StatementState::Waiting).await.unwrap();
+    let claim = stores.b.write_statement(&st.id, released, &running("job2")).await.unwrap();
+    let second = attempt(claim, 1);
+    stores.b.stage(&outcome(&st, second), &columns(), &rows(), totals()).await.unwrap();
+    stores.b.write_statement(&st.id, claim, &StatementState::Success).await.unwrap();
+    let ended = Statement { state: StatementState::Success, ..st.clone() };
+    stores.b.publish(&outcome(&ended, second)).await.unwrap();
+
+    assert_eq!(unpublished(stores).await, [("st".to_owned(), "success")]);
+    stores.b.settle(&outcome(&ended, second)).await.unwrap();
+    assert_eq!(unpublished(stores).await, []);
+    assert!(matches!(stores.a.page(&st.id, first, 0).await, Err(StoreError::Corrupt(_))), "it is gone");
 }
 
 async fn a_failure_that_was_announced_is_found_and_told(stores: &Stores) {

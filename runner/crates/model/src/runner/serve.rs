@@ -1,6 +1,6 @@
 //! Which statement is next: oldest first, never past one that is neither ended nor ours.
 
-use super::hand::Hand;
+use super::hand::{Hand, Step};
 use super::{Action, Exit, Phase, Retry, Runner, Serving, Sight, Trouble};
 use crate::attempt::Attempt;
 use crate::ids::StatementId;
@@ -84,9 +84,14 @@ impl Runner {
         };
         serving.retry = Retry::default();
         if self.me.batch.is_some() {
-            match hits.first().map(|hit| &hit.value.state) {
-                Some(state) if state.is_terminal() => {
-                    let code = u8::from(*state != StatementState::Success);
+            match hits.first() {
+                Some(hit) if hit.value.state.is_terminal() && !serving.settled.contains(&hit.value.id) => {
+                    // Whoever decided it may have died before its result was published, and no sweep comes after a batch.
+                    serving.hand = Some(Box::new(Hand::new(hit.clone(), now, now)));
+                    return self.enter(Step::Settling, now, out);
+                }
+                Some(hit) if hit.value.state.is_terminal() => {
+                    let code = u8::from(hit.value.state != StatementState::Success);
                     return self.end_session(
                         SessionChange::End,
                         Exit { code, why: "the batch statement has ended" },

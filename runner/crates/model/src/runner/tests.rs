@@ -711,10 +711,21 @@ fn a_batch_job_ends_with_its_statement_and_its_exit_code() {
         check(
             world,
             &format!(
-                "read-session create-session poll claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 decide:a@102=success publish:a#1.102.1 poll end=dead exit={code}"
+                "read-session create-session poll claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 decide:a@102=success settle:a=success poll end=dead exit={code}"
             ),
         );
     }
+}
+
+#[test]
+fn what_a_dead_runner_decided_of_a_batch_is_published_before_the_batch_ends() {
+    let batch = Identity { batch: Some(StatementId::new("a").expect("short")), ..me() };
+    let mut world = World::new(batch, Policy::default());
+    let done = Stored { version: at(9), value: statement("a", StatementState::Success) };
+    world.hits.extend([vec![done.clone()], vec![done]]);
+    let mut world = world.tell("settle", Input::Published(Err(Trouble::Unavailable)));
+    assert_eq!(world.play(), "read-session create-session poll settle:a=success");
+    assert_eq!(world.later(5_000, Input::Tick), "settle:a=success poll end=dead exit=0");
 }
 
 #[test]

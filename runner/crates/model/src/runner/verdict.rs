@@ -217,19 +217,21 @@ impl Runner {
     }
 
     pub(super) fn publish_success(&mut self, now: Millis, out: &mut Vec<Action>) {
+        let batch = self.me.batch.is_some();
         let Some(hand) = self.hand() else { return };
         hand.statement.state = StatementState::Success;
         if hand.kind == Some(Kind::Define) {
             out.push(Action::KeepDefine);
         }
-        // Where another attempt may have left something, that is looked for too.
-        let alone = !hand.foreign && hand.n <= 1;
+        // Where another attempt may have left something, that is looked for too; of a batch at once, as no sweep comes after it.
+        let alone = !hand.foreign && hand.n <= 1 && !batch;
         self.enter(if alone { Step::Publishing(None) } else { Step::Settling }, now, out);
     }
 
     fn publish_failure(&mut self, fault: Fault, now: Millis, out: &mut Vec<Action>) {
+        let batch = self.me.batch.is_some();
         let Some(hand) = self.hand() else { return };
-        let alone = !hand.begun && !hand.foreign;
+        let alone = !hand.begun && !hand.foreign && !batch;
         self.not_in_force(Some(if alone { Step::Publishing(Some(fault)) } else { Step::Settling }), now, out);
     }
 
@@ -240,9 +242,13 @@ impl Runner {
     }
 
     pub(super) fn finished(&mut self, answer: Result<(), Trouble>, now: Millis, out: &mut Vec<Action>) {
+        // No sweep comes after a batch.
+        let last = self.me.batch.is_some();
         let Some(hand) = self.hand() else { return };
         match answer {
-            Err(Trouble::Unavailable | Trouble::Unknown | Trouble::Conflict) if hand.retry.tries < LAST_TRIES => {
+            Err(Trouble::Unavailable | Trouble::Unknown | Trouble::Conflict)
+                if last || hand.retry.tries < LAST_TRIES =>
+            {
                 self.again(now)
             }
             Err(_) => {
