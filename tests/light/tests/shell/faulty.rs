@@ -1,4 +1,4 @@
-//! A store in memory that answers late, not at all, or after doing what it says it did not do.
+//! A store in memory that answers late, or not at all.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -17,12 +17,6 @@ pub enum Fault {
     None,
     /// It is not done, and says so.
     Refuse,
-    /// It is done, and its answer is lost.
-    LoseAnswer,
-    /// It is lost, and nobody knows.
-    LoseRequest,
-    /// A search that finds nothing of the newest writes.
-    Stale,
 }
 
 /// Decides the fault of each request: its kind (`get`, `bulk`, `search`) and the ids that it names.
@@ -34,12 +28,11 @@ pub struct Faulty {
     memory: Memory,
     plan: Arc<Mutex<Plan>>,
     log: Arc<Mutex<VecDeque<&'static str>>>,
-    stale: Arc<Mutex<Option<Vec<Found>>>>,
 }
 
 impl Faulty {
     pub fn new(memory: Memory, plan: Plan) -> Faulty {
-        Faulty { memory, plan: Arc::new(Mutex::new(plan)), log: Arc::default(), stale: Arc::default() }
+        Faulty { memory, plan: Arc::new(Mutex::new(plan)), log: Arc::default() }
     }
 
     /// The requests since the last call.
@@ -70,8 +63,8 @@ impl Documents for Faulty {
     async fn get(&self, keys: &[Key], sources: bool) -> Result<Vec<Option<Found>>, StoreError> {
         let ids: Vec<String> = keys.iter().map(|k| k.id.clone()).collect();
         match self.fault("get", &ids).await {
-            Fault::None | Fault::Stale => self.memory.get(keys, sources).await,
-            _ => Err(away()),
+            Fault::None => self.memory.get(keys, sources).await,
+            Fault::Refuse => Err(away()),
         }
     }
 
@@ -83,13 +76,8 @@ impl Documents for Faulty {
             })
             .collect();
         match self.fault("bulk", &ids).await {
-            Fault::None | Fault::Stale => self.memory.bulk(ops, refresh).await,
+            Fault::None => self.memory.bulk(ops, refresh).await,
             Fault::Refuse => Err(away()),
-            Fault::LoseRequest => Err(StoreError::Unknown("lost".into())),
-            Fault::LoseAnswer => {
-                self.memory.bulk(ops, refresh).await?;
-                Err(StoreError::Unknown("lost".into()))
-            }
         }
     }
 
@@ -98,16 +86,9 @@ impl Documents for Faulty {
     }
 
     async fn search(&self, search: &Search) -> Result<Vec<Found>, StoreError> {
-        let fault = self.fault("search", &[]).await;
-        let last = self.stale.lock().unwrap().clone();
-        match (fault, last) {
-            (Fault::Stale, Some(found)) => Ok(found),
-            (Fault::None | Fault::Stale, _) => {
-                let found = self.memory.search(search).await?;
-                *self.stale.lock().unwrap() = Some(found.clone());
-                Ok(found)
-            }
-            _ => Err(away()),
+        match self.fault("search", &[]).await {
+            Fault::None => self.memory.search(search).await,
+            Fault::Refuse => Err(away()),
         }
     }
 

@@ -7,7 +7,6 @@
 
 mod engine;
 mod faulty;
-mod seeds;
 mod stories;
 mod takeover;
 mod trouble;
