@@ -182,5 +182,8 @@ async fn what_sounds_alike_is_sparks() {
     )
     .await;
     let sql = "SELECT cast(t AS string) AS t, cast(d AS string) AS d, cast(f AS string) || '!' AS f FROM t";
-    assert_eq!(bench.ok(sql).await, "t: LargeUtf8 | d: LargeUtf8 | f: LargeUtf8\n2024-03-05 14:07:09.12 | 1.23456785E7 | 0.5!\n");
+    assert_eq!(
+        bench.ok(sql).await,
+        "t: LargeUtf8 | d: LargeUtf8 | f: LargeUtf8\n2024-03-05 14:07:09.12 | 1.23456785E7 | 0.5!\n"
+    );
 }

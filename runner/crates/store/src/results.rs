@@ -5,6 +5,7 @@ use firesteel_model::{Attempt, QueryId, StatementId, Version};
 use firesteel_session::ports::{
     Column, Companion, Outcome, Page, ResultDocument, ResultStore, StageError, StoreError, Totals,
 };
+use serde_json::{Map, Value};
 
 use crate::documents::{Documents, Field, Index, Key, Op, Order, Search};
 use crate::store::{Staged, Store, corrupt, reading, state, text};
@@ -78,7 +79,7 @@ impl<D: Documents> Store<D> {
                 return Ok(alone.then_some(at));
             }
             let mut fields = wire::state::candidate(Some(outcome.attempt), Some(totals));
-            fields.append(&mut wire::state::staged(&with(&there.staged, outcome.attempt)));
+            fields.append(&mut staged_too(&there, outcome.attempt));
             let fields = text(&fields);
             match self.write(Op::Update { key: state(ids::companion(statement)), at, fields }, false).await {
                 Err(StoreError::Conflict) => {}
@@ -110,7 +111,7 @@ impl<D: Documents> Store<D> {
             if there.staged.contains(&outcome.attempt) {
                 return Ok(());
             }
-            let fields = text(&wire::state::staged(&with(&there.staged, outcome.attempt)));
+            let fields = text(&staged_too(&there, outcome.attempt));
             let op = Op::Update { key: state(ids::companion(&statement.id)), at, fields };
             if acknowledged(self.write(op, false).await)?.is_some() {
                 return Ok(());
@@ -171,12 +172,15 @@ fn staged_by_others(companion: &Companion, attempt: Attempt) -> bool {
     companion.staged.iter().any(|staged| *staged != attempt)
 }
 
-fn with(staged: &[Attempt], attempt: Attempt) -> Vec<Attempt> {
-    let mut staged = staged.to_vec();
+/// The fields that name one more attempt. A companion that said nothing was left says so no longer: one that wakes late is swept after.
+fn staged_too(there: &Companion, attempt: Attempt) -> Map<String, Value> {
+    let mut staged = there.staged.clone();
     if !staged.contains(&attempt) {
         staged.push(attempt);
     }
-    staged
+    let mut fields = wire::state::staged(&staged);
+    fields.append(&mut wire::state::published(false));
+    fields
 }
 
 #[async_trait]

@@ -14,6 +14,7 @@ crate::stories! { Requests;
     journals_of_sessions_with_like_names_stay_apart
     what_a_dead_runner_decided_is_found_and_published_and_its_other_attempts_go
     a_published_result_does_not_hide_what_a_released_attempt_left
+    what_a_runner_stages_after_its_successor_has_published_is_found_and_goes
     a_failure_that_was_announced_is_found_and_told
     a_cancelled_statement_leaves_nothing
     settling_what_is_settled_changes_nothing
@@ -144,6 +145,25 @@ async fn a_published_result_does_not_hide_what_a_released_attempt_left(stores: &
     stores.b.settle(&outcome(&ended, second)).await.unwrap();
     assert_eq!(unpublished(stores).await, []);
     assert!(matches!(stores.a.page(&st.id, first, 0).await, Err(StoreError::Corrupt(_))), "it is gone");
+}
+
+async fn what_a_runner_stages_after_its_successor_has_published_is_found_and_goes(stores: &Stores) {
+    let (st, first) = claimed(stores, "st").await;
+    let claim = stores.b.write_statement(&st.id, first.claim, &running("job2")).await.unwrap();
+    let second = attempt(claim, 1);
+    stores.b.stage(&outcome(&st, second), &columns(), &rows(), totals()).await.unwrap();
+    stores.b.write_statement(&st.id, claim, &StatementState::Success).await.unwrap();
+    let ended = Statement { state: StatementState::Success, ..st.clone() };
+    stores.b.publish(&outcome(&ended, second)).await.unwrap();
+    assert_eq!(unpublished(stores).await, []);
+    // It wakes, and knows of nothing yet.
+    stores.a.stage_pages(&outcome(&st, first), 0, &[Page { rows: rows() }]).await.unwrap();
+    assert_eq!(unpublished(stores).await, [("st".to_owned(), "success")]);
+    stores.b.settle(&outcome(&ended, second)).await.unwrap();
+    let late = stores.b.page(&st.id, first, 0).await;
+    assert!(matches!(late, Err(StoreError::Corrupt(_))), "{late:?}");
+    assert_eq!(stores.b.result(&query("q-st")).await.unwrap().unwrap().rows, rows());
+    assert_eq!(unpublished(stores).await, []);
 }
 
 async fn a_failure_that_was_announced_is_found_and_told(stores: &Stores) {
