@@ -19,6 +19,7 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -60,17 +61,13 @@ class Node:
             raise SystemExit(f"scripts/opensearch {verb} failed; --store sqlite needs none")
         return done.stdout.strip().partition("=")[2]
 
-    def close(self):
-        if self.ours:
-            self.run("stop")
-
 
 def play(world, users, chaos=None):
     """Until every statement has ended."""
     world.open()
     last, moved = users.ended, time.monotonic()
     while not users.done:
-        users.step(chaos.most_submitted() if chaos else users.total)
+        users.step(*chaos.pace() if chaos else (users.total,))
         if chaos:
             chaos.step()
             world.replace_the_dead()
@@ -128,6 +125,7 @@ def main():
     parser.add_argument("--no-restart", action="store_true", help="leave the node running")
     parser.add_argument("--keep", action="store_true", help="keep the logs also of a run without a difference")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended then, too
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
     again = (f"scripts/chaos kill --seed {seed} --kills {options.kills} --statements {options.statements} --sessions {options.sessions} "
              f"--stand-bys {options.stand_bys} --store {options.store}{' --no-restart' * options.no_restart}")
@@ -185,10 +183,11 @@ def main():
     finally:
         for one in worlds:
             one.kill()
-            if on_server and not node.ours and not bad:
+        if node and node.ours:
+            node.run("stop")
+        elif node and not bad:
+            for one in worlds:
                 one.store.remove()
-        if node:
-            node.close()
         if bad or options.keep:
             print(f"logs and documents: {folder}\nagain: {again}")
         else:

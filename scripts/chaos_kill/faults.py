@@ -35,10 +35,10 @@ class Faults:
         self.hit, self.later, self.busy = collections.Counter(), [], {}
         self.session, self.not_before = None, 0.0
 
-    def most_submitted(self):
-        """Statements are kept back, so that some are left for the faults to come."""
+    def pace(self):
+        """How many statements may be submitted now, so that some are left for the faults to come, and the session that is next."""
         gone = self.number - len(self.names)
-        return int(0.85 * self.users.total * (gone + 1) / (self.number + 1)) + 2 * len(self.world.sessions)
+        return int(0.85 * self.users.total * (gone + 1) / (self.number + 1)), self.session
 
     def step(self):
         now = time.monotonic()
@@ -56,7 +56,9 @@ class Faults:
         # What was hit is left to end in peace: a statement is begun three times at most.
         if any(self.hit[key] for key in self.users.open[session]) or now < self.busy.get(session, 0.0):
             return
-        if not self.users.open[session] and self.users.left[session]:
+        if not self.users.open[session]:
+            if not self.users.left[session]:
+                self.session = None  # another one
             return
         owner = self.world.owner(session)
         if owner is None:

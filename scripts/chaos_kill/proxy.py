@@ -43,6 +43,7 @@ class Proxy:
     def close(self):
         async def end():
             self.server.close()
+            self.loop.set_exception_handler(lambda *_: None)  # of those that are cancelled here
             tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
             for task in tasks:
                 task.cancel()

@@ -32,11 +32,11 @@ class Users:
         """The ids of the session's statements that run, as they were last looked at."""
         return [key for key in self.open[session] if self.states.get(key) == "running"]
 
-    def step(self, most):
-        """Submits what may be submitted, of `most` in all or so; looks; cancels what is to be cancelled."""
+    def step(self, most, wanted=None):
+        """Submits what may be submitted, of `most` in all or so, but some in the session that is `wanted`; looks; cancels what is to be cancelled."""
         for session, left in self.left.items():
             documents = []
-            while left and len(self.open[session]) < WINDOW and (len(self.submitted) < most or len(self.open[session]) < 2):
+            while left and len(self.open[session]) < WINDOW and (len(self.submitted) < most or (session == wanted and len(self.open[session]) < 2)):
                 n, statement = left.pop(0)
                 document = stores.statement(session, statement.query)
                 key = f"{session}/{n}"
