@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use firesteel_engine::{Settings, Workers};
-use firesteel_session::ports::Engine;
+use firesteel_engine::{Pool, Settings};
 use tokio::task::JoinSet;
 
 use crate::problem::Problem;
 
-/// An engine, its first worker being started meanwhile: it is there when the first statement is.
+/// The workers, the first of them being started meanwhile: it is there when the first statement is.
 ///
 /// # Errors
 /// A folder that is to hold tables is none; statements can't spill.
-pub fn start(settings: &Settings, tasks: &mut JoinSet<()>) -> Result<Arc<dyn Engine>, Problem> {
+pub fn start(settings: &Settings, tasks: &mut JoinSet<()>) -> Result<Arc<Pool>, Problem> {
     let mut settings = settings.clone();
     // Workers run in a folder of their own.
     for folder in &mut settings.data {
@@ -32,13 +31,13 @@ pub fn start(settings: &Settings, tasks: &mut JoinSet<()>) -> Result<Arc<dyn Eng
     if let Some(folder) = &mut settings.spill_dir {
         *folder = std::path::absolute(&folder)?;
     }
-    let workers = Arc::new(Workers::new(settings));
-    workers.try_spill().map_err(|e| Problem::usage(format!("--spill-dir: {e}")))?;
-    let warming = Arc::clone(&workers);
+    let pool = Pool::new(settings);
+    pool.try_spill().map_err(|e| Problem::usage(format!("--spill-dir: {e}")))?;
+    let warming = Arc::clone(&pool);
     tasks.spawn(async move {
-        if let Err(error) = warming.warm().await {
+        if let Err(error) = warming.warm() {
             tracing::warn!(%error, "a worker could not be started ahead");
         }
     });
-    Ok(workers)
+    Ok(pool)
 }

@@ -1,8 +1,10 @@
 //! `firesteel run`: the long-running job.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::ArgMatches;
+use firesteel_engine::Workers;
 use firesteel_model::runner::Identity;
 use firesteel_model::{
     JobId, QueryId, QueryText, RunnerId, Session, SessionId, SessionState, Statement, StatementId, StatementState,
@@ -72,6 +74,13 @@ pub async fn run(settings: &mut Configuration, by_class: bool) -> Result<ExitCod
     let place = Place::of(settings, by_class || job.is_some());
     settings.policy.poll_busy = place.poll_busy(settings);
     let batch = settings.job_type == Some(JobType::Batch);
+    if !settings.sessions.is_empty() && (batch || settings.session.is_some()) {
+        let one = if batch { "--type batch" } else { "--session" };
+        return Err(Problem::usage_with(
+            format!("{one} is one session, --sessions is many"),
+            "give only one of the two",
+        ));
+    }
     let scope = if batch { Scope::Batch } else { Scope::Requests };
     let store = place.open(settings, scope, true)?;
     let heart = place.open(settings, scope, true)?;
@@ -94,11 +103,16 @@ pub async fn run(settings: &mut Configuration, by_class: bool) -> Result<ExitCod
         });
     }
     settings.engine.catalog.clone_from(&me.data_source);
-    let engine = engine::start(&settings.engine, &mut tasks)?;
+    let workers = engine::start(&settings.engine, &mut tasks)?;
     let stop = serving::on_signals(&mut tasks)?;
     tracing::info!(session = me.session.as_str(), store = %place, "started");
     let session = me.session.to_string();
-    let exit = serving::serve(me, settings, store, heart, engine, counters, stop).await?;
+    let exit = if settings.sessions.is_empty() {
+        let engine = Arc::new(Workers::alone(workers));
+        serving::serve(me, settings, store, heart, engine, counters, stop).await?
+    } else {
+        serving::serve_many(me, settings, store, heart, workers, counters, stop).await?
+    };
     if exit.code == 0 {
         tracing::info!(code = exit.code, why = exit.why, "leaving");
     } else {
@@ -129,6 +143,8 @@ async fn identity(
             SessionId::new(name).map_err(|bad| Problem::usage(format!("--query-id: {bad}")))?
         }
         Some(name) => client::session_id(name)?,
+        // What the log calls all of them.
+        None if let [pattern, ..] = &settings.sessions[..] => client::session_id(pattern.as_str())?,
         None if matches!(place, Place::Sqlite(_)) => client::default_session(store).await?,
         None => {
             return Err(Problem::usage_with(

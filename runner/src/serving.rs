@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use firesteel_engine::Pool as Workers;
 use firesteel_model::Millis;
 use firesteel_model::runner::{Exit, Identity};
 use firesteel_session::clock::SystemClock;
 use firesteel_session::counters::Counters;
+use firesteel_session::pool::{Members, Pool};
 use firesteel_session::ports::{Clock, Engine, Store};
 use firesteel_session::shell::{self, Job, Shared, heart};
 use tokio::signal::unix::{SignalKind, signal};
@@ -45,6 +47,39 @@ pub async fn serve(
     let exit = shell::run(job, shared, stop).await;
     // It ends by itself once the lease has; nothing that it does after the loop's end counts.
     drop(beating);
+    Ok(exit)
+}
+
+/// Serves all sessions of the settings' patterns until the runner is told to leave.
+///
+/// # Errors
+/// The heart's thread could not be started.
+pub async fn serve_many(
+    me: Identity,
+    settings: &Configuration,
+    store: Arc<dyn Store>,
+    heart: Arc<dyn Store>,
+    workers: Arc<Workers>,
+    counters: Counters,
+    stop: mpsc::UnboundedReceiver<()>,
+) -> Result<Exit, Problem> {
+    let engines = Arc::clone(&workers);
+    let pool = Pool {
+        me,
+        patterns: settings.sessions.clone(),
+        policy: settings.policy.clone(),
+        limits: settings.limits,
+        store,
+        engines: Arc::new(move |_| Arc::new(engines.session())),
+        clock: Arc::new(SystemClock),
+        counters,
+        members: Members::default(),
+    };
+    let beating = pool.hearts(heart).on_its_own_thread()?;
+    let exit = pool.run(stop).await;
+    // It beats for nobody now, and ends with the process.
+    drop(beating);
+    workers.close().await;
     Ok(exit)
 }
 

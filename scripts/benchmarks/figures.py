@@ -1,5 +1,6 @@
 """One function a figure; each returns rows of (figure, goal, measured)."""
 
+import collections
 import random
 import re
 import statistics
@@ -220,4 +221,52 @@ def replay(bench):
     return [("a session of 10,000 SETs whose runner was killed: its journal is read in", "< 100 ms", f"{took} ms")]
 
 
-ALL = {f.__name__: f for f in (startup, submit, drain, requests, overhead, memory, pages, cancel, replay)}
+def sessions(bench):
+    """1,000 sessions without statements in one process: what each adds to its memory, what all cost the store in requests, and the first
+    statement of a session whose worker was retired, from before its submission until its result was found."""
+    names = [f"many-{n:04}" for n in range(1001)]
+    each, first, made = [], [], None
+    for store in bench.stores()[1:]:
+        with bench.runner(store):
+            pass  # makes what is missing
+        served, proxy = store, None
+        if isinstance(store, stores.OpenSearch):
+            proxy = Counting(bench.url)
+            served = stores.OpenSearch(bench.url, bench.suffix)
+            served.options[1] = proxy.url
+        options = ["--inactivity", "1h", "--retire-idle", "1s", "--stop-grace", "1s"]
+        try:
+            with bench.runner(served, options, session=names[0], pattern="many-*", wait=False) as runner:
+                runner.store = store
+                store.insert([stores.session(names[0])])
+                runner.until(runner.serving, 60, "the first session to be served")
+                for _ in range(20):
+                    runner.run("SELECT 1")
+                time.sleep(3)
+                alone = runner.memory()[0]
+                store.insert([stores.session(name) for name in names[1:]])
+                runner.until(lambda: set(store.states(names).values()) == {"running"}, 120, "1,000 sessions to be served", pause=0.1)
+                time.sleep(90)  # idle for over a minute, and renewed
+                each.append(f"{(runner.memory()[0] - alone) / 1000 / 1024:.0f} kB")
+                if proxy:
+                    proxy.requests.clear()
+                    time.sleep(60)
+                    kinds = collections.Counter(path.rsplit("/", 1)[1] for _, path in proxy.requests)
+                    made = f"{len(proxy.requests)} ({', '.join(f'{n} {kind}' for kind, n in kinds.most_common())})"
+                times = []
+                for name in names[1:31]:
+                    runner.session = name
+                    runner.run("SET spark.sql.session.timeZone = +02:00")
+                    # Its worker is gone, but for the one that is kept ahead.
+                    runner.until(lambda: len(runner.workers()) <= 1, 60, "its worker to be retired", pause=0.05)
+                    times.append(runner.run("SELECT 1")[0])
+                first.append(f"{ms(statistics.median(times))}, at most {ms(max(times))}")
+        finally:
+            if proxy:
+                proxy.close()
+    rows = [("1,000 idle sessions in one process, resident for each: SQLite / OpenSearch", "< 50 kB", " / ".join(each)),
+            ("… and the first statement of one whose worker was retired: SQLite FULL / OpenSearch", "< 150 ms", " / ".join(first))]
+    return rows + [("… and requests to the store per minute", "< 90", made)] if made else rows
+
+
+ALL = {f.__name__: f for f in (startup, submit, drain, requests, overhead, memory, pages, cancel, replay, sessions)}

@@ -11,16 +11,17 @@ from . import stores
 
 
 class Runner:
-    """A runner that serves a session of its own, from `with` to its end."""
+    """A runner that serves a session of its own, or all that are like a pattern, from `with` to its end."""
 
-    def __init__(self, program, store, folder, options=(), session=None, wait=True):
+    def __init__(self, program, store, folder, options=(), session=None, wait=True, pattern=None):
         self.program, self.store, self.folder = program, store, pathlib.Path(folder)
         self.session = session or "bench-" + uuid.uuid4().hex
         self.options, self.wait = list(options), wait
+        self.serves = ["--sessions", pattern] if pattern else ["--session", self.session]
 
     def __enter__(self):
         self.log = self.folder / f"{self.session}.log"
-        command = [str(self.program), "run", *self.store.options, "--session", self.session, *self.options]
+        command = [str(self.program), "run", *self.store.options, *self.serves, *self.options]
         self.began = time.perf_counter()
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)

@@ -15,6 +15,7 @@ mod in_process;
 mod journal;
 mod kinds;
 mod limits;
+mod pool;
 mod refused;
 mod remote;
 mod spark;

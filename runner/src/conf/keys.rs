@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use firesteel_model::Pattern;
 use firesteel_model::policy::OnStop;
 use firesteel_session::ports::LargeResults;
 use firesteel_session::result::OnLimit;
@@ -252,6 +253,10 @@ pub const KEYS: &[Key] = &[
     key(Group::Session, "session", "ID", "default, on a SQLite store", "The session", set!(some session, text)).spark("spark.flint.job.sessionId").common(),
     key(Group::Session, "data-source", "NAME", "local", "The data source, which is the default catalog", set!(some data_source, text)).spark("spark.flint.datasource.name").common(),
     key(Group::Job, "type", "TYPE", "interactive", "What the job runs: a session's statements (interactive) or one (batch)", set!(some job_type, job_type)).spark("spark.flint.job.type"),
+    key(Group::Job, "sessions", "PATTERN", "", "Serve every session whose id is like this, in which * stands for any characters, instead of one; sessions are not made, and the process ends when it is told to", |c, v| {
+        c.sessions.push(Pattern::new(v).map_err(|bad| format!("a pattern such as team-* ({bad})"))?);
+        Ok(())
+    }).list().common(),
     key(Group::Job, "query", "SQL", "", "The statement of a batch job", set!(some query, text)).spark("spark.flint.job.query").escaped(),
     key(Group::Job, "query-id", "ID", "", "The query id of a batch job", set!(some query_id, text)).spark("spark.flint.job.queryId"),
     key(Group::Job, "exclude-jobs", "ID", "", "A job that must leave the session", |c, v| {
@@ -281,6 +286,7 @@ pub const KEYS: &[Key] = &[
     key(Group::Engine, "spill", "SIZE", "10GiB", "What one statement may have on disk while it runs", set!(engine.spill_limit, room)),
     key(Group::Engine, "spill-dir", "DIR", "a folder in the temporary folder", "Where statements spill", set!(some engine.spill_dir, path)),
     key(Group::Engine, "threads", "NUMBER", "the number of cores", "Threads that run queries", set!(some engine.threads, threads)),
+    key(Group::Engine, "max-workers", "NUMBER", "twice the number of cores", "Worker processes alive at once; a session that needs one more waits for the longest idle of the others to be ended", set!(some engine.workers, threads)),
     key(Group::Engine, "cancel-grace", "TIME", "500ms", "A statement that was told to stop and has not after so long takes its worker with it", set!(engine.cancel_grace_millis, duration)),
     key(Group::Engine, "retire-idle", "TIME", "10min", "A worker without a statement for so long is ended; the next statement gets a new one in the same state", set!(engine.retire_idle_millis, duration)),
     key(Group::Results, "result-rows", "NUMBER", "none", "The most rows of a result", set!(limits.max_rows, |v| limit(v, some))).common(),

@@ -7,6 +7,7 @@ pub mod values;
 use std::path::PathBuf;
 
 use firesteel_engine::settings::{Settings as EngineSettings, StoreAccess};
+use firesteel_model::Pattern;
 use firesteel_model::policy::Policy;
 use firesteel_session::result::Limits;
 
@@ -77,6 +78,8 @@ pub struct Configuration {
     pub data_source: Option<String>,
     /// The session.
     pub session: Option<String>,
+    /// Which sessions one process serves, if it is to serve many.
+    pub sessions: Vec<Pattern>,
     /// What the job runs, if it was said.
     pub job_type: Option<JobType>,
     /// A batch job's statement.
@@ -134,6 +137,7 @@ impl Default for Configuration {
             state_index: None,
             data_source: None,
             session: None,
+            sessions: Vec::new(),
             job_type: None,
             query: None,
             query_id: None,

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ArgMatches;
+use firesteel_engine::Workers;
 use firesteel_model::runner::Identity;
 use firesteel_model::{RunnerId, StatementState};
 use firesteel_session::clock::SystemClock;
@@ -74,7 +75,7 @@ pub fn repl(matches: &ArgMatches, mut settings: Configuration, runtime: &Runtime
     let (mut serving, mut warming) = (JoinSet::new(), JoinSet::new());
     {
         let _inside = runtime.enter();
-        let engine = engine::start(&settings.engine, &mut warming)?;
+        let engine = Arc::new(Workers::alone(engine::start(&settings.engine, &mut warming)?));
         warming.spawn(remove_when_killed(folder.0.clone()));
         let store = Arc::clone(&store);
         serving.spawn(async move {

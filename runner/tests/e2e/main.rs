@@ -9,6 +9,7 @@ mod job;
 mod opensearch;
 mod prompt;
 mod readme;
+mod sessions;
 mod stopping;
 mod takeover;
 mod terminal;

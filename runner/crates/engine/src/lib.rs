@@ -7,12 +7,13 @@
 //! // In `firesteel worker`, before anything else (no arguments, no runtime, no log):
 //! //     return firesteel_engine::worker::main();
 //! let settings = Settings { catalog: "mys3".into(), data: vec!["data".into()], ..Settings::default() };
-//! let engine = Workers::new(settings); // starts nothing; `engine.warm().await` starts a worker ahead of the first statement
+//! let engine = Workers::new(settings); // starts nothing; `engine.pool().warm()` starts a worker ahead of the first statement
+//! // For many sessions: `let pool = Pool::new(settings)`, and of each session `pool.session()`.
 //! ```
 //!
 //! Read in this order: [`settings`]; [`session`], what happens to a statement (`dialect`, `command`, `allow`, `define`,
 //! `names`, `spark`, `clauses`); `tables` and `reach`, what may be read, `export`, what may be written; [`worker`] and [`workers`], the two ends of
-//! the socket, with `process` and `wire` between them.
+//! the socket, with [`pool`], `process` and `wire` between them.
 
 mod allow;
 mod balance;
@@ -33,6 +34,7 @@ mod lost;
 mod names;
 mod operators;
 mod patterns;
+pub mod pool;
 mod process;
 mod query;
 mod reach;
@@ -52,5 +54,6 @@ pub mod worker;
 pub mod workers;
 
 pub use in_process::InProcess;
+pub use pool::Pool;
 pub use settings::{Secret, Settings, StoreAccess};
 pub use workers::Workers;

@@ -3,6 +3,8 @@
 //! Three threads each, so that nothing here waits for the runner's own runtime: one reads the socket and reaps,
 //! one writes, one watches the resident size and the deadlines. The only place in this crate that reads a clock.
 
+mod peer;
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -19,11 +21,13 @@ use std::time::{Duration, Instant};
 use firesteel_model::{Code, Failure, Stage};
 use firesteel_session::journal::Entry;
 use firesteel_session::ports::{EngineError, Progress};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, watch};
 
 use crate::settings::Settings;
 use crate::spill;
 use crate::wire::{self, Frame, ToRunner, ToWorker, WireKind};
+
+pub use peer::Peer;
 
 /// What the worker's environment keeps of ours. No credentials, nothing that changes what a program loads.
 const ENVIRONMENT: &[&str] = &["TZ", "LANG", "LC_ALL", "SSL_CERT_FILE", "SSL_CERT_DIR"];
@@ -87,9 +91,12 @@ struct Slot {
     stop_by: Option<Instant>,
 }
 
-#[derive(Default)]
 struct State {
     slots: HashMap<u64, Slot>,
+    /// It is some session's: a statement was begun.
+    used: bool,
+    /// Since when there has been no statement.
+    idle_since: Instant,
     /// A statement was stopped, and nothing was begun since.
     stopped: bool,
     /// Set once, before it is killed: it takes no more statements.
@@ -103,6 +110,8 @@ struct Shared {
     situation: watch::Sender<Situation>,
     watcher: OnceLock<Thread>,
     settings: Arc<Settings>,
+    /// Told whenever the last statement is over.
+    idle: Arc<Notify>,
 }
 
 /// A running worker. Dropping it kills it.
@@ -112,11 +121,11 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a worker and tells it whose it is.
+    /// Starts a worker and tells it how to work. It keeps the permit until it is reaped, and tells `idle` when it has nothing to do.
     ///
     /// # Errors
     /// The program could not be started, or the spill folder not be made.
-    pub fn spawn(settings: &Arc<Settings>) -> io::Result<Process> {
+    pub fn spawn(settings: &Arc<Settings>, permit: OwnedSemaphorePermit, idle: Arc<Notify>) -> io::Result<Process> {
         let (ours, theirs) = UnixStream::pair()?;
         let errors = File::from(rustix::fs::memfd_create("worker-stderr", rustix::fs::MemfdFlags::CLOEXEC)?);
         let spill = spill::create(settings)?;
@@ -124,10 +133,17 @@ impl Process {
         let shared = Arc::new(Shared {
             pid: child.id(),
             child: Mutex::new(child),
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                slots: HashMap::new(),
+                used: false,
+                idle_since: now(),
+                stopped: false,
+                verdict: None,
+            }),
             situation: watch::Sender::new(Situation::default()),
             watcher: OnceLock::new(),
             settings: Arc::clone(settings),
+            idle,
         });
         let (out, frames) = blocking::channel::<Vec<u8>>();
         let writing = ours.try_clone()?;
@@ -140,7 +156,10 @@ impl Process {
             .map(|t| shared.watcher.get_or_init(|| t.thread().clone()))
             .and_then(|_| thread::Builder::new().name("worker-write".into()).spawn(move || write(writing, &frames)))
             .and_then(|_| {
-                thread::Builder::new().name("worker-read".into()).spawn(move || reading.read(ours, errors, &read_spill))
+                thread::Builder::new().name("worker-read".into()).spawn(move || {
+                    reading.read(ours, errors, &read_spill);
+                    drop(permit);
+                })
             });
         let process = Process { shared, out };
         threads?;
@@ -151,6 +170,23 @@ impl Process {
     /// Its process id.
     pub fn pid(&self) -> u32 {
         self.shared.pid
+    }
+
+    /// What others than its session see of it.
+    pub fn peer(&self) -> Peer {
+        Peer::of(&self.shared)
+    }
+
+    /// It has not been reaped.
+    pub fn is_alive(&self) -> bool {
+        self.shared.situation.borrow().dead.is_none()
+    }
+
+    /// Ends it, whatever it does, and waits until it is reaped.
+    pub async fn end(&self, why: &str) {
+        self.kill(why);
+        // An error is an end, too: nobody is left to tell of one.
+        let _ = self.situation().wait_for(|s| s.dead.is_some()).await;
     }
 
     /// What is known of it, now and later.
@@ -167,6 +203,7 @@ impl Process {
             return Err(());
         }
         state.stopped = false;
+        state.used = true;
         state.slots.insert(n, Slot { said, progress, stop_by: None });
         drop(state);
         self.shared.wake();
@@ -297,7 +334,7 @@ impl Shared {
                 ToRunner::Cancelled { n } => {
                     state.slots.remove(&n);
                     state.stopped = true;
-                    self.settle(&state);
+                    self.settle(&mut state);
                     return;
                 }
             },
@@ -308,17 +345,19 @@ impl Shared {
             // A statement that was told to stop is over when the worker confirms that nothing of it runs.
             if over && slot.stop_by.is_none() {
                 state.slots.remove(&n);
-                self.settle(&state);
+                self.settle(&mut state);
             }
         }
     }
 
     /// Tells who waits, and lets the watcher look at what is left.
-    fn settle(&self, state: &State) {
+    fn settle(&self, state: &mut State) {
+        state.idle_since = now();
         let stopping = state.slots.values().filter(|slot| slot.stop_by.is_some()).count();
         self.situation.send_if_modified(|s| std::mem::replace(&mut s.stopping, stopping) != stopping);
         if state.slots.is_empty() {
             self.wake();
+            self.idle.notify_waiters();
         }
     }
 
@@ -328,16 +367,14 @@ impl Shared {
         let period = Duration::from_millis(settings.watch_millis.max(1));
         let large = Duration::from_millis(settings.retire_large_millis);
         let retire = Duration::from_millis(settings.retire_idle_millis);
-        let mut idle_since = now();
         while self.situation.borrow().dead.is_none() {
             let now = now();
             let resident = resident(self.pid).unwrap_or(0);
             let mut state = self.lock();
             let busy = !state.slots.is_empty();
-            if busy {
-                idle_since = now;
-            }
-            let idle = now - idle_since;
+            let idle = if busy { Duration::ZERO } else { now - state.idle_since };
+            // One that is nobody's is there to wait.
+            let retire = if state.used { retire } else { Duration::MAX };
             let deadline = state.slots.values().filter_map(|slot| slot.stop_by).min();
             let verdict = if busy && resident > limit {
                 Some(Death::Memory { limit })
@@ -447,7 +484,7 @@ impl Drop for Line {
         let mut state = self.shared.lock();
         if let Some(slot) = state.slots.get_mut(&self.n) {
             slot.stop_by = Some(now() + Duration::from_millis(self.shared.settings.cancel_grace_millis));
-            self.shared.settle(&state);
+            self.shared.settle(&mut state);
             drop(state);
             self.send(&ToWorker::Cancel { n: self.n });
             self.shared.wake();

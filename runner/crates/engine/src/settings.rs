@@ -21,6 +21,8 @@ pub struct Settings {
     pub stores: Vec<StoreAccess>,
     /// The program that has the `worker` command. Default: this very program.
     pub executable: Option<PathBuf>,
+    /// Workers that may be alive at once, for all sessions together. Default: twice the cores.
+    pub workers: Option<usize>,
     /// Threads that run queries, in each worker. Default: the number of cores.
     pub threads: Option<usize>,
     /// What a statement's operators may reserve, in bytes. Above it they spill, or the statement fails.
@@ -64,6 +66,7 @@ impl Default for Settings {
             export: None,
             stores: Vec::new(),
             executable: None,
+            workers: None,
             threads: None,
             memory_pool: 1024 * MIB,
             memory_limit: None,
@@ -94,8 +97,18 @@ impl Settings {
     /// How many threads run queries.
     #[must_use]
     pub fn query_threads(&self) -> usize {
-        self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get())).max(1)
+        self.threads.unwrap_or_else(cores).max(1)
     }
+
+    /// How many workers may be alive.
+    #[must_use]
+    pub fn most_workers(&self) -> usize {
+        self.workers.unwrap_or_else(|| 2 * cores()).max(1)
+    }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// A bucket or a host that may be read.

@@ -1,6 +1,5 @@
-//! The engine that runs statements in worker processes: one assigned to the session, one warm spare.
+//! The engine of one session, in worker processes of a [`Pool`].
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::RecordBatch;
@@ -13,23 +12,18 @@ use firesteel_session::journal::{Entry, Journal};
 use firesteel_session::ports::{Engine, EngineError, Output, Plan, Request};
 use futures::stream::{self, StreamExt};
 
+use crate::pool::Pool;
 use crate::process::{Line, Process, Said};
 use crate::settings::Settings;
-use crate::spill;
 use crate::wire::{self, ToWorker};
 
-/// An [`Engine`] for one session, in worker processes. Needs no runtime to be made and starts none of its own; the
-/// first worker starts with the first statement, or with [`Workers::warm`].
+/// An [`Engine`] for one session, in worker processes: one at a time. It takes one from the pool when a statement needs it, and loses
+/// it when it was idle for long, or when another session needs it more.
 pub struct Workers {
-    settings: Arc<Settings>,
-    next: AtomicU64,
-    seats: tokio::sync::Mutex<Seats>,
-}
-
-#[derive(Default)]
-struct Seats {
-    assigned: Option<Assigned>,
-    spare: Option<Process>,
+    pool: Arc<Pool>,
+    /// Nobody else has the pool.
+    alone: bool,
+    seat: tokio::sync::Mutex<Option<Assigned>>,
 }
 
 struct Assigned {
@@ -51,53 +45,36 @@ fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
 }
 
 impl Workers {
-    /// An engine with these settings. Removes what dead runners left in the spill folder; starts nothing.
+    /// An engine with a pool of its own.
     #[must_use]
-    pub fn new(mut settings: Settings) -> Workers {
-        // A worker's working folder is another.
-        for path in settings.data.iter_mut().chain(&mut settings.spill_dir).chain(&mut settings.executable) {
-            *path = std::path::absolute(&*path).unwrap_or_default();
-        }
-        spill::sweep(&settings);
-        Workers { settings: Arc::new(settings), next: AtomicU64::new(1), seats: tokio::sync::Mutex::default() }
+    pub fn new(settings: Settings) -> Workers {
+        Workers::alone(Pool::new(settings))
     }
 
-    /// Makes sure that a worker can have a folder to spill into.
-    ///
-    /// # Errors
-    /// It can't; the message names the folder.
-    pub fn try_spill(&self) -> std::io::Result<()> {
-        spill::create(&self.settings).map(|folder| spill::remove(&folder))
+    /// An engine that ends the pool when it is closed.
+    #[must_use]
+    pub fn alone(pool: Arc<Pool>) -> Workers {
+        Workers { alone: true, ..Workers::of(pool) }
     }
 
-    /// Starts a worker ahead of the first statement.
-    ///
-    /// # Errors
-    /// It could not be started.
-    pub async fn warm(&self) -> Result<(), EngineError> {
-        let mut seats = self.seats.lock().await;
-        if seats.assigned.is_none() && seats.spare.is_none() {
-            seats.spare = Some(self.spawn()?);
-        }
-        Ok(())
+    pub(crate) fn of(pool: Arc<Pool>) -> Workers {
+        Workers { pool, alone: false, seat: tokio::sync::Mutex::default() }
+    }
+
+    /// The pool that it takes workers from.
+    #[must_use]
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
     }
 
     /// The process id of the session's worker, for whoever wants to look at it.
     pub async fn worker_pid(&self) -> Option<u32> {
-        self.seats.lock().await.assigned.as_ref().map(|a| a.process.pid())
-    }
-
-    fn spawn(&self) -> Result<Process, EngineError> {
-        Process::spawn(&self.settings).map_err(|e| {
-            EngineError::Failed(
-                Failure::new(Code::Internal, Stage::Accept, format!("a worker could not be started: {e}")).retryable(),
-            )
-        })
+        self.seat.lock().await.as_ref().map(|a| a.process.pid())
     }
 
     /// A worker that has applied a prefix of `journal` and nothing else, and has nothing left to stop.
-    async fn seat<'a>(&self, seats: &'a mut Seats, journal: &Journal) -> Result<&'a Assigned, EngineError> {
-        if let Some(assigned) = &seats.assigned {
+    async fn seat<'a>(&self, seat: &'a mut Option<Assigned>, journal: &Journal) -> Result<&'a Assigned, EngineError> {
+        if let Some(assigned) = &*seat {
             let mut situation = assigned.process.situation();
             // It confirms, or is killed: neither takes longer than the grace.
             let alive =
@@ -108,19 +85,15 @@ impl Workers {
                 && journal.missing(&ledger.applied).is_some();
             drop(ledger);
             if !alive || !fits || assigned.process.outgrown() {
-                seats.assigned = None;
+                *seat = None;
             }
         }
-        if seats.assigned.is_none() {
-            let spare = seats.spare.take().filter(|spare| spare.situation().borrow().dead.is_none());
-            let process = match spare {
-                Some(spare) => spare,
-                None => self.spawn()?,
-            };
+        if seat.is_none() {
+            let process = self.pool.take().await?;
             tracing::debug!(pid = process.pid(), "worker assigned");
-            seats.assigned = Some(Assigned { process, generation: journal.generation(), ledger: Arc::default() });
+            *seat = Some(Assigned { process, generation: journal.generation(), ledger: Arc::default() });
         }
-        Ok(seats.assigned.as_ref().expect("it was just set"))
+        Ok(seat.as_ref().expect("it was just set"))
     }
 
     async fn begin(
@@ -128,11 +101,11 @@ impl Workers {
         journal: &Journal,
         request: &Request,
     ) -> Result<(Line, Arc<Mutex<Ledger>>, Option<Unsure>), EngineError> {
-        let mut seats = self.seats.lock().await;
+        let mut seat = self.seat.lock().await;
         // One may be retired between the look and the statement; more than that is no accident.
         for _ in 0..3 {
-            let assigned = self.seat(&mut seats, journal).await?;
-            let n = self.next.fetch_add(1, Ordering::Relaxed);
+            let assigned = self.seat(&mut seat, journal).await?;
+            let n = self.pool.number();
             let missing = journal.missing(&lock(&assigned.ledger).applied).unwrap_or_default();
             let plan = ToWorker::Plan {
                 n,
@@ -140,15 +113,17 @@ impl Workers {
                 text: request.text.0.clone(),
                 entries: missing.iter().map(|e| e.text.clone()).collect(),
             };
-            let frame =
-                wire::message(&plan).ok().filter(|f| f.len() as u64 <= self.settings.max_frame).ok_or_else(|| {
+            let frame = wire::message(&plan)
+                .ok()
+                .filter(|f| f.len() as u64 <= self.pool.settings().max_frame)
+                .ok_or_else(|| {
                     Failure::new(
                         Code::Syntax,
                         Stage::Accept,
                         format!(
                             "the statement is too long: its text has {} bytes, a message at most {}",
                             request.text.0.len(),
-                            self.settings.max_frame
+                            self.pool.settings().max_frame
                         ),
                     )
                 })?;
@@ -158,7 +133,7 @@ impl Workers {
                 let unsure = (!missing.is_empty()).then(|| Unsure::new(&ledger));
                 return Ok((line, ledger, unsure));
             }
-            seats.assigned = None;
+            *seat = None;
         }
         Err(EngineError::Died("workers end as soon as they are started".into()))
     }
@@ -193,22 +168,21 @@ impl Engine for Workers {
             Said::Planned { kind, entry } => Planned { line, ledger, kind: kind.into(), entry },
             said => return Err(unexpected(said)),
         };
-        if self.settings.spare {
-            let mut seats = self.seats.lock().await;
-            if seats.spare.as_ref().is_none_or(|spare| spare.situation().borrow().dead.is_some()) {
-                // Without a spare a kill costs a little longer; it is no reason to fail.
-                seats.spare = self.spawn().inspect_err(|_| tracing::warn!("no spare worker could be started")).ok();
-            }
+        // Without one ahead a kill costs a little longer; it is no reason to fail.
+        if self.pool.settings().spare
+            && let Err(error) = self.pool.warm()
+        {
+            tracing::warn!(%error, "no spare worker could be started");
         }
         Ok(Box::new(planned))
     }
 
     async fn close(&self) {
-        let mut seats = self.seats.lock().await;
-        let gone = [seats.assigned.take().map(|a| a.process), seats.spare.take()];
-        for process in gone.into_iter().flatten() {
-            process.kill("the session is over");
-            let _ = process.situation().wait_for(|s| s.dead.is_some()).await;
+        if let Some(assigned) = self.seat.lock().await.take() {
+            assigned.process.end("the session is over").await;
+        }
+        if self.alone {
+            self.pool.close().await;
         }
     }
 }

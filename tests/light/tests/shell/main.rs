@@ -7,6 +7,7 @@
 
 mod engine;
 mod faulty;
+mod pool;
 mod stories;
 mod takeover;
 mod trouble;

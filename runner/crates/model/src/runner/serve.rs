@@ -170,7 +170,8 @@ impl Runner {
 }
 
 /// The poll interval: short after work, long after a while without.
-fn interval(policy: &Policy, idle: u64) -> u64 {
+#[must_use]
+pub fn interval(policy: &Policy, idle: u64) -> u64 {
     if idle < policy.busy_for {
         policy.poll_busy.min(policy.poll)
     } else if idle >= policy.idle_after {

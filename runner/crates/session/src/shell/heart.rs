@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use firesteel_model::SessionChange;
-use firesteel_model::SessionId;
 use firesteel_model::lease::Beat;
+use firesteel_model::{Millis, Session, SessionChange, SessionId, Stored, Version};
 
 use super::Shared;
 use crate::counters::Counters;
@@ -54,33 +53,52 @@ pub async fn beat(
             },
             Some(Beat::Renew(version)) => {
                 let answer = in_time(patience, store.write_session(&session, version, &SessionChange::Renew)).await;
-                if !matches!(answer, Ok(_) | Err(StoreError::Conflict)) {
-                    counters.heartbeat_failures.inc();
-                }
                 let after = clock.now();
                 counters.heard(after, &session, "renew the session", &answer);
-                shared.with_lease(|lease| match answer {
-                    Ok(version) => lease.renewed(now, version),
-                    Err(StoreError::Conflict | StoreError::Unknown(_)) => lease.doubted(after),
-                    Err(_) => lease.silent(after),
-                });
-                shared.beaten.notify_one();
+                renewed(&shared, &counters, now, answer, after);
             }
             Some(Beat::Read) => {
                 let answer = in_time(patience, store.session(&session)).await;
                 let after = clock.now();
                 counters.heard(after, &session, "read the session", &answer);
-                shared.with_lease(|lease| match &answer {
-                    Ok(session) => lease.seen(session.as_ref(), after),
-                    Err(_) => lease.silent(after),
-                });
-                shared.beaten.notify_one();
+                read(&shared, &answer, after);
             }
         }
     }
 }
 
-async fn in_time<T>(patience: Duration, answer: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+/// A renewal that was sent at `sent` was answered.
+pub(crate) fn renewed(
+    shared: &Shared,
+    counters: &Counters,
+    sent: Millis,
+    answer: Result<Version, StoreError>,
+    after: Millis,
+) {
+    if !matches!(answer, Ok(_) | Err(StoreError::Conflict)) {
+        counters.heartbeat_failures.inc();
+    }
+    shared.with_lease(|lease| match answer {
+        Ok(version) => lease.renewed(sent, version),
+        Err(StoreError::Conflict | StoreError::Unknown(_)) => lease.doubted(after),
+        Err(_) => lease.silent(after),
+    });
+    shared.beaten.notify_one();
+}
+
+/// The session was read, or could not be.
+pub(crate) fn read(shared: &Shared, answer: &Result<Option<Stored<Session>>, StoreError>, after: Millis) {
+    shared.with_lease(|lease| match answer {
+        Ok(session) => lease.seen(session.as_ref(), after),
+        Err(_) => lease.silent(after),
+    });
+    shared.beaten.notify_one();
+}
+
+pub(crate) async fn in_time<T>(
+    patience: Duration,
+    answer: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
     let answer = tokio::time::timeout(patience, answer).await;
     answer.unwrap_or_else(|_| Err(StoreError::Unknown("no answer in time".into())))
 }

@@ -6,9 +6,10 @@
 pub mod heart;
 mod keep;
 mod perform;
-mod sweep;
+pub(crate) mod sweep;
 mod work;
 
+use std::pin::pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -76,7 +77,11 @@ impl Shared {
         self.runner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with_lease<T>(&self, f: impl FnOnce(&mut Lease) -> T) -> Option<T> {
+    pub(crate) fn has_in_hand(&self, id: &StatementId) -> bool {
+        self.runner().has_in_hand(id)
+    }
+
+    pub(crate) fn with_lease<T>(&self, f: impl FnOnce(&mut Lease) -> T) -> Option<T> {
         self.runner().lease().map(f)
     }
 }
@@ -89,7 +94,22 @@ impl std::fmt::Debug for Shared {
 
 /// Serves the session until the runner is to leave. Each message on `stop` is a request to stop: the second means at once.
 /// The heart must run beside it: [`heart::beat`] with the same `shared`.
-pub async fn run(job: Job, shared: Arc<Shared>, mut stop: mpsc::UnboundedReceiver<()>) -> Exit {
+pub async fn run(job: Job, shared: Arc<Shared>, stop: mpsc::UnboundedReceiver<()>) -> Exit {
+    if job.me.batch.is_some() {
+        // It looks after its one statement only.
+        return serve(job, shared, stop, std::future::pending()).await;
+    }
+    let sweeps = sweep::beside(job.clone(), Arc::clone(&shared));
+    serve(job, shared, stop, sweeps).await
+}
+
+/// The same, with what is done beside the loop for as long as it goes on.
+pub(crate) async fn serve(
+    job: Job,
+    shared: Arc<Shared>,
+    mut stop: mpsc::UnboundedReceiver<()>,
+    sweeps: impl Future<Output = ()>,
+) -> Exit {
     let mut shell = Shell {
         job,
         shared,
@@ -99,13 +119,12 @@ pub async fn run(job: Job, shared: Arc<Shared>, mut stop: mpsc::UnboundedReceive
         work: Work::default(),
         prepared: Arc::default(),
         taken: None,
+        serving: false,
         exit: None,
     };
     shell.step(Input::Start);
     let mut may_stop = true;
-    // A batch job looks after its one statement only.
-    let sweeping = shell.job.me.batch.is_none();
-    let mut sweeps = Box::pin(sweep::forever(shell.job.clone(), Arc::clone(&shell.shared)));
+    let mut sweeps = pin!(sweeps);
     loop {
         if let Some(exit) = shell.exit.take() {
             shell.shared.stepped.notify_one();
@@ -115,7 +134,8 @@ pub async fn run(job: Job, shared: Arc<Shared>, mut stop: mpsc::UnboundedReceive
                 let last = async { while shell.pending.next().await.is_some() {} };
                 let _ = tokio::time::timeout(LAST_ANSWERS, last).await;
             }
-            if shell.job.counters.sessions_active.set(0) > 0 {
+            if shell.serving {
+                shell.job.counters.sessions_active.dec();
                 shell.job.counters.sessions_finished.inc();
             }
             shell.job.engine.close().await;
@@ -130,7 +150,7 @@ pub async fn run(job: Job, shared: Arc<Shared>, mut stop: mpsc::UnboundedReceive
                 None => { may_stop = false; continue }
             },
             () = shell.shared.beaten.notified() => Input::LeaseChanged,
-            () = &mut sweeps, if sweeping => continue,
+            () = &mut sweeps => continue,
             Some(input) = shell.pending.next(), if !shell.pending.is_empty() => input,
             () = sleep(&*clock, wake) => Input::Tick,
             input = shell.work.next() => input,
@@ -169,6 +189,8 @@ struct Shell {
     prepared: Arc<AtomicBool>,
     /// The last statement that was counted, and how many milliseconds after its claim it ended.
     taken: Option<(StatementId, u64)>,
+    /// The session was taken, and counted as served.
+    serving: bool,
     exit: Option<Exit>,
 }
 
@@ -249,7 +271,9 @@ impl Shell {
         let session = self.job.me.session.as_str();
         match note {
             Note::Serving => {
-                counters.sessions_active.set(1);
+                if !std::mem::replace(&mut self.serving, true) {
+                    counters.sessions_active.inc();
+                }
                 tracing::info!(session, "serving the session");
             }
             Note::Waiting { lease } => {

@@ -10,13 +10,19 @@ use firesteel_model::{Attempt, Millis, Statement, StatementId};
 use super::{Job, Shared, perform};
 use crate::ports::{Left, StoreError};
 
-/// Sweeps until the future is dropped. Never touches the statement that the loop has in hand.
-pub(super) async fn forever(job: Job, shared: Arc<Shared>) {
+/// Sweeps beside one session's loop.
+pub(super) async fn beside(job: Job, shared: Arc<Shared>) {
+    // Not before the session is ours: what a predecessor left in it is the most urgent.
+    let ready = || shared.with_lease(|lease| lease.lost().is_none()).unwrap_or(false);
+    forever(job, ready, |statement| shared.has_in_hand(&statement.id)).await;
+}
+
+/// Sweeps whenever it is `ready`, until the future is dropped. Never touches a statement that is `in_hand`: a loop is at it.
+pub(crate) async fn forever(job: Job, ready: impl Fn() -> bool, in_hand: impl Fn(&Statement) -> bool) {
     let mut seen = Seen::default();
     loop {
-        // Not before the session is ours: what a predecessor left in it is the most urgent.
-        if shared.with_lease(|lease| lease.lost().is_none()).unwrap_or(false)
-            && let Err(error) = round(&job, &shared, &mut seen).await
+        if ready()
+            && let Err(error) = round(&job, &in_hand, &mut seen).await
         {
             tracing::debug!(%error, "a sweep was not finished: the next one goes on");
         }
@@ -39,7 +45,7 @@ impl Seen {
     }
 }
 
-async fn round(job: &Job, shared: &Shared, seen: &mut Seen) -> Result<(), StoreError> {
+async fn round(job: &Job, in_hand: impl Fn(&Statement) -> bool, seen: &mut Seen) -> Result<(), StoreError> {
     if let Err(StoreError::Refused(why)) = job.store.prepare(false).await {
         tracing::error!(why, "the store cannot be used as it is: results would not be found");
     }
@@ -55,7 +61,7 @@ async fn round(job: &Job, shared: &Shared, seen: &mut Seen) -> Result<(), StoreE
         let id = left.statement.value.id.clone();
         let age = seen.age(&id, now);
         let session = left.session.as_ref().map(|session| &session.value);
-        if !sweep::due(what, session, &job.me.runner, age, &job.policy) || shared.runner().has_in_hand(&id) {
+        if !sweep::due(what, session, &job.me.runner, age, &job.policy) || in_hand(&left.statement.value) {
             continue;
         }
         let swept = match what {
