@@ -106,9 +106,15 @@ impl<D: Documents> Store<D> {
         if acknowledged(self.write(op, false).await)?.is_some() {
             return Ok(());
         }
+        self.name_attempt(outcome).await
+    }
+
+    /// Sees to it that the companion names the attempt, and says that something is left.
+    async fn name_attempt(&self, outcome: &Outcome<'_>) -> Result<(), StoreError> {
+        let statement = outcome.statement;
         for _ in 0..ROUNDS {
             let (at, there) = self.read_companion(&statement.id).await?.ok_or(StoreError::Conflict)?;
-            if there.staged.contains(&outcome.attempt) {
+            if there.staged.contains(&outcome.attempt) && !there.published {
                 return Ok(());
             }
             let fields = text(&staged_too(&there, outcome.attempt));
@@ -199,7 +205,9 @@ impl<D: Documents> ResultStore for Store<D> {
             bytes += body.len();
             ops.push(Op::Create { key: state(ids::page(&outcome.statement.id, outcome.attempt, n)), body });
         }
-        self.create_all(ops).await
+        self.create_all(ops).await?;
+        // A successor may have published, and swept what it found, before these came.
+        self.name_attempt(outcome).await
     }
 
     async fn stage(
