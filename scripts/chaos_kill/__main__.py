@@ -1,6 +1,6 @@
 """Kills, freezes and cuts off runners at work, then compares every document with those of a run that nobody disturbed.
 
-    scripts/chaos kill                              100 kills, 600 statements, on the OpenSearch of scripts/opensearch
+    scripts/chaos kill                              100 kills, 800 statements, on the OpenSearch of scripts/opensearch
     scripts/chaos kill --kills 8 --statements 60    a short one
     scripts/chaos kill --store sqlite               on a SQLite file: nothing lies between it and the runners, so they are only killed and frozen
     scripts/chaos kill --seed 7                     the statements and faults of seed 7; what a fault hits hangs on the moment
@@ -34,6 +34,8 @@ from chaos_kill.world import LEASE, OpenSearch, Sqlite, World
 
 # Nothing ended for so many seconds: the run is stuck.
 STUCK = 120
+# Between two lines about how far it is, in seconds.
+TELL_EVERY = 15
 # After the last statement has ended, remains may be swept for so many seconds.
 SETTLE = 60
 OPTIONS = ["--lease", f"{int(LEASE * 1000)}ms", "--heartbeat", "300ms", "--first-heartbeat", "100ms", "--watch", "100ms", "--poll-idle", "200ms", "--retry-max", "300ms",
@@ -65,7 +67,8 @@ class Node:
 def play(world, users, chaos=None):
     """Until every statement has ended."""
     world.open()
-    last, moved = users.ended, time.monotonic()
+    last = users.ended
+    moved = told = time.monotonic()
     while not users.done:
         users.step(*chaos.pace() if chaos else (users.total,))
         if chaos:
@@ -73,6 +76,10 @@ def play(world, users, chaos=None):
             world.replace_the_dead()
         if users.ended > last:
             last, moved = users.ended, time.monotonic()
+        if time.monotonic() - told > TELL_EVERY:
+            told = time.monotonic()
+            faults_left = f", {len(chaos.names)} of {chaos.number} faults to come" if chaos else ", undisturbed"
+            print(f"{users.ended} of {users.total} statements ended{faults_left}", file=sys.stderr, flush=True)
         if time.monotonic() - moved > STUCK:
             still = ", ".join(f"{key} {users.states.get(key)}" for keys in users.open.values() for key in keys)
             world.told.append(f"nothing ended for {STUCK} s: {still}")
@@ -117,7 +124,7 @@ def main():
     parser = argparse.ArgumentParser(prog="scripts/chaos kill", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, help="of statements and faults (default: a new one, which is printed)")
     parser.add_argument("--kills", type=int, default=100, help="default: 100")
-    parser.add_argument("--statements", type=int, default=600, help="default: 600")
+    parser.add_argument("--statements", type=int, default=800, help="default: 800")
     parser.add_argument("--sessions", type=int, default=2, help="default: 2")
     parser.add_argument("--stand-bys", type=int, default=1, help="of each session (default: 1)")
     parser.add_argument("--store", choices=["opensearch", "sqlite"], default="opensearch")

@@ -18,7 +18,7 @@ def plan(seed, kills, network, restarts):
     names += ["freeze for longer than the lease"] * max(1, kills // 10) + ["freeze for a moment"] * max(1, kills // 10)
     if network:
         names += ["cut off for longer than the lease"] * max(1, kills // 12) + ["cut off for a moment"] * max(1, kills // 8)
-        names += ["lose answers"] * max(2, kills // 4) + ["slow answers"] * max(1, kills // 12)
+        names += ["lose answers"] * max(2, kills // 6) + ["slow answers"] * max(1, kills // 12)
     if restarts:
         names += ["restart of the node"] * max(1, kills // 33)
     r.shuffle(names)
