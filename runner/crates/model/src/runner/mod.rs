@@ -13,7 +13,7 @@ pub mod sweep;
 mod tests;
 pub mod verdict;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 use crate::attempt::Attempt;
@@ -69,7 +69,8 @@ struct Serving {
     pending: Option<(StatementId, Attempt)>,
     queue: VecDeque<Stored<Statement>>,
     sighted: BTreeMap<StatementId, Millis>,
-    settled: BTreeSet<StatementId>,
+    /// Statements that this runner is done with, each with the last version at which it had them.
+    settled: BTreeMap<StatementId, Version>,
     hand: Option<Box<Hand>>,
 }
 

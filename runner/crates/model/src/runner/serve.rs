@@ -6,8 +6,8 @@ use crate::attempt::Attempt;
 use crate::ids::StatementId;
 use crate::policy::Policy;
 use crate::session::SessionChange;
-use crate::statement::StatementState;
-use crate::version::Millis;
+use crate::statement::{Statement, StatementState};
+use crate::version::{Millis, Stored};
 
 /// How long a search's hits are worked off before the next search, in milliseconds: a younger statement
 /// cannot overtake for longer than this what was submitted late with an older time.
@@ -31,6 +31,12 @@ impl Serving {
             settled: Default::default(),
             hand: None,
         }
+    }
+
+    /// This runner is done with what the hit shows. One that is newer shows what somebody else did since: a runner that had not yet noticed
+    /// that the session is ours may have taken the statement back, and is gone.
+    fn is_settled(&self, hit: &Stored<Statement>) -> bool {
+        self.settled.get(&hit.value.id).is_some_and(|settled| hit.version <= *settled)
     }
 }
 
@@ -85,7 +91,7 @@ impl Runner {
         serving.retry = Retry::default();
         if self.me.batch.is_some() {
             match hits.first() {
-                Some(hit) if hit.value.state.is_terminal() && !serving.settled.contains(&hit.value.id) => {
+                Some(hit) if hit.value.state.is_terminal() && !serving.settled.contains_key(&hit.value.id) => {
                     // Whoever decided it may have died before its result was published, and no sweep comes after a batch.
                     serving.hand = Some(Box::new(Hand::new(hit.clone(), now, now)));
                     return self.enter(Step::Settling, now, out);
@@ -104,7 +110,7 @@ impl Runner {
         }
         let Phase::Serving(serving) = &mut self.phase else { return };
         serving.sighted.retain(|id, _| hits.iter().any(|hit| hit.value.id == *id));
-        serving.settled.retain(|id| hits.iter().any(|hit| hit.value.id == *id));
+        serving.settled.retain(|id, _| hits.iter().any(|hit| hit.value.id == *id));
         for hit in &hits {
             serving.sighted.entry(hit.value.id.clone()).or_insert(now);
         }
@@ -135,7 +141,7 @@ impl Runner {
         }
         if serving.settling
             && serving.found_at.is_some()
-            && !serving.queue.iter().any(|hit| hit.value.state.is_running() && !serving.settled.contains(&hit.value.id))
+            && !serving.queue.iter().any(|hit| hit.value.state.is_running() && !serving.is_settled(hit))
         {
             serving.settling = false;
             if serving.pending.is_some() {
@@ -145,7 +151,7 @@ impl Runner {
             }
         }
         while let Some(hit) = serving.queue.pop_front() {
-            if serving.settled.contains(&hit.value.id) {
+            if serving.is_settled(&hit) {
                 continue;
             }
             let sighted = *serving.sighted.entry(hit.value.id.clone()).or_insert(now);
@@ -161,7 +167,7 @@ impl Runner {
     pub(super) fn put_down(&mut self, now: Millis, out: &mut Vec<Action>) {
         let Phase::Serving(serving) = &mut self.phase else { return };
         if let Some(hand) = serving.hand.take() {
-            serving.settled.insert(hand.id().clone());
+            serving.settled.insert(hand.id().clone(), hand.version);
             serving.last_work = now;
             serving.next_poll = now;
         }

@@ -399,6 +399,24 @@ fn a_look_that_shows_another_owner_abandons_everything() {
 }
 
 #[test]
+fn a_statement_that_a_runner_which_woke_too_late_took_back_is_adopted_from_it() {
+    let mut world = check(
+        World::serving(vec![waiting("a", 5)]).hold("run"),
+        "read-session create-session replay poll-every claim:a@5 plan run:a#1.102.1",
+    );
+    assert_eq!(world.later(200, Input::Tick), "look");
+    let seen = Watched { statement: Some(running("a", 150)), session: Some(owned_by("me", 0)), timeout: None };
+    world.hits.extend([vec![waiting("a", 5), running("b", 6)], vec![running("a", 150)]]);
+    let mut world =
+        world.tell("read", Input::Statement(Ok(None))).tell("read", Input::Statement(Ok(Some(running("a", 150)))));
+    assert_eq!(
+        world.give(Input::Watched(Ok(seen))),
+        "drop discard:a#1.102.1 poll read:b poll read:a claim:a@150 examine count=2 plan run:a#1.103.1",
+        "the first hit of it is older than the claim and says nothing new"
+    );
+}
+
+#[test]
 fn a_statement_that_runs_too_long_is_stopped_and_fails_with_timeout() {
     let mut world = World::serving(vec![waiting("a", 5)]).hold("run");
     world.runner.policy.lease = u64::MAX;
