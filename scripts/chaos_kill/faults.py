@@ -37,6 +37,8 @@ class Faults:
 
     def pace(self):
         """How many statements may be submitted now, so that some are left for the faults to come, and the session that is next."""
+        if not self.names:
+            return self.users.total, None
         gone = self.number - len(self.names)
         return int(0.85 * self.users.total * (gone + 1) / (self.number + 1)), self.session
 
