@@ -70,8 +70,8 @@ fn sessions(world: &mut World, dice: &mut Dice) -> Vec<Served> {
 
 fn batch(world: &mut World, dice: &mut Dice) {
     let served = Served { session: "app/j/b".into(), job: None, excluded: Vec::new(), batch: true, policy: policy() };
-    let text = dice.pick(&["write 30", "wait 700", "rows 40", "hang"]).to_owned();
-    world.make_batch(&served, &text);
+    let text = dice.pick(&["write 30", "wait 700", "rows 40", "hang"]);
+    world.make_batch(&served, text);
     for _ in 0..2 {
         world.start(&served, dice);
     }
