@@ -27,9 +27,8 @@ impl AnalyzerRule for SparkCasts {
             let names = NamePreserver::new(&plan);
             let changed = plan.map_expressions(|expr| {
                 let name = names.save(&expr);
-                let changed = expr.transform_up(|expr| {
-                    Ok(as_text(expr, &schema).transform_data(|expr| Ok(in_seconds(expr, &schema)))?)
-                })?;
+                let changed = expr
+                    .transform_up(|expr| as_text(expr, &schema).transform_data(|expr| Ok(in_seconds(expr, &schema))))?;
                 Ok(if changed.transformed { changed.update_data(|expr| name.restore(expr)) } else { changed })
             })?;
             if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }

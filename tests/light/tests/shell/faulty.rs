@@ -17,6 +17,8 @@ pub enum Fault {
     None,
     /// It is not done, and says so.
     Refuse,
+    /// It is done after this time, even if whoever sent it waits no longer.
+    OnTheWire(Duration),
 }
 
 /// Decides the fault of each request: its kind (`get`, `bulk`, `search`) and the ids that it names.
@@ -63,8 +65,8 @@ impl Documents for Faulty {
     async fn get(&self, keys: &[Key], sources: bool) -> Result<Vec<Option<Found>>, StoreError> {
         let ids: Vec<String> = keys.iter().map(|k| k.id.clone()).collect();
         match self.fault("get", &ids).await {
-            Fault::None => self.memory.get(keys, sources).await,
             Fault::Refuse => Err(away()),
+            _ => self.memory.get(keys, sources).await,
         }
     }
 
@@ -78,6 +80,14 @@ impl Documents for Faulty {
         match self.fault("bulk", &ids).await {
             Fault::None => self.memory.bulk(ops, refresh).await,
             Fault::Refuse => Err(away()),
+            Fault::OnTheWire(time) => {
+                let memory = self.memory.clone();
+                let sent = tokio::spawn(async move {
+                    tokio::time::sleep(time).await;
+                    memory.bulk(ops, refresh).await
+                });
+                sent.await.unwrap_or_else(|_| Err(away()))
+            }
         }
     }
 
@@ -87,8 +97,8 @@ impl Documents for Faulty {
 
     async fn search(&self, search: &Search) -> Result<Vec<Found>, StoreError> {
         match self.fault("search", &[]).await {
-            Fault::None => self.memory.search(search).await,
             Fault::Refuse => Err(away()),
+            _ => self.memory.search(search).await,
         }
     }
 

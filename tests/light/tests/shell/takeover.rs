@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use firesteel_model::policy::Policy;
-use firesteel_model::{Session, SessionId, SessionState, StatementState};
-use firesteel_session::ports::SessionStore;
+use firesteel_model::{Session, SessionId, SessionState, StatementId, StatementState};
+use firesteel_session::ports::{LargeResults, ResultStore, SessionStore};
+use firesteel_session::result::Limits;
 use firesteel_store::Documents;
 use firesteel_store::documents::{Index, Key, Op};
 use serde_json::json;
@@ -268,5 +269,32 @@ async fn two_runners_that_see_the_same_hits_execute_each_statement_once() {
     for id in &ids {
         assert_eq!(world.end(id).await, StatementState::Success);
         assert_eq!((words.runs(id), words.writes(id)), (1, 1), "{id}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_is_on_the_wire_when_its_statement_is_cancelled_is_removed_too() {
+    let world = World::new();
+    let mut pages = 0;
+    let on_the_wire: Plan = Box::new(move |kind, ids| {
+        let page = kind == "bulk" && ids.iter().any(|id| id.starts_with("page-a/"));
+        pages += u32::from(page);
+        (Duration::ZERO, if page && pages == 2 { Fault::OnTheWire(Duration::from_millis(300)) } else { Fault::None })
+    });
+    let limits =
+        Limits { document_bytes: 2_000, page_bytes: 1_000, large_results: LargeResults::Pages, ..Limits::default() };
+    let _runner = world.run_with("r1", &quick(), Words::default(), on_the_wire, limits);
+    pause(20).await;
+    world.submit("a", "rows 2500").await;
+    pause(100).await;
+    world.cancel("a").await;
+    world.submit("b", "rows 1").await;
+    assert_eq!(world.end("b").await, StatementState::Success);
+    pause(1_000).await;
+    let id = StatementId::new("a").unwrap();
+    let companion = world.user.companion(&id).await.unwrap().expect("something was staged").value;
+    assert_eq!((companion.staged.len(), companion.published), (1, true));
+    for n in 0..4 {
+        assert!(world.user.page(&id, companion.staged[0], n).await.is_err(), "page {n} is left");
     }
 }

@@ -18,6 +18,7 @@ use firesteel_model::lease::Lease;
 use firesteel_model::policy::Policy;
 use firesteel_model::runner::{Action, Exit, Identity, Input, Note, Runner};
 use firesteel_model::{Millis, StatementId, StatementState};
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{Notify, mpsc};
@@ -248,7 +249,17 @@ impl Shell {
                     }
                     _ => self.work.run_millis(),
                 };
-                self.pending.extend(perform::store(&self.job, store, run_millis, &self.prepared));
+                let removes = matches!(store, Action::Settle(..) | Action::Discard(..));
+                let sending = removes.then(|| self.work.sending());
+                let Some(request) = perform::store(&self.job, store, run_millis, &self.prepared) else { return };
+                self.pending.push(match sending {
+                    None => request,
+                    Some(sending) => async move {
+                        drop(sending.lock().await);
+                        request.await
+                    }
+                    .boxed(),
+                });
             }
         }
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use firesteel_model::runner::{Input, RunTrouble};
 use firesteel_model::{Attempt, Failure, Kind, Millis, Statement};
 use futures::StreamExt;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 
 use super::Job;
@@ -39,6 +39,7 @@ pub(super) struct Work {
     ready: Option<Arc<Ready>>,
     begun: Option<Millis>,
     told: Option<Millis>,
+    sending: Arc<Mutex<()>>,
     progress: Arc<OnceLock<watch::Receiver<Progress>>>,
 }
 
@@ -66,6 +67,15 @@ impl<T: Send + 'static> Stopping<T> {
     }
 }
 
+/// A request that is not broken off by dropping what waits for it.
+#[expect(clippy::disallowed_methods, reason = "the task is one request to the store, which ends by itself")]
+async fn to_its_end<T: Send + 'static>(
+    request: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+) -> Result<T, StoreError> {
+    let done = tokio::spawn(request).await;
+    done.unwrap_or_else(|_| Err(StoreError::Unknown("the request broke off".into())))
+}
+
 fn trouble(error: EngineError) -> RunTrouble {
     match error {
         EngineError::Failed(failure) => RunTrouble::Failed(failure),
@@ -76,7 +86,13 @@ fn trouble(error: EngineError) -> RunTrouble {
 impl Work {
     /// Stops and forgets everything.
     pub(super) fn clear(&mut self) {
-        *self = Work::default();
+        *self = Work { sending: Arc::clone(&self.sending), ..Work::default() };
+    }
+
+    /// Held while a page is on its way to the store, even if its statement was stopped meanwhile: who removes pages waits for it, or the page
+    /// would come after that.
+    pub(super) fn sending(&self) -> Arc<Mutex<()>> {
+        Arc::clone(&self.sending)
     }
 
     pub(super) fn plan(&mut self, job: &Job, journal: &Journal, statement: &Statement) {
@@ -93,12 +109,12 @@ impl Work {
         let progress = Arc::default();
         self.begun = Some(job.clock.now());
         self.progress = Arc::clone(&progress);
-        let job = job.clone();
+        let (job, statement, sending) = (job.clone(), Arc::new(statement), self.sending());
         self.task = Some(Task::Running(Stopping::spawn(async move {
             let begun = job.clock.now();
             let output = plan.run().await.map_err(trouble)?;
             let _ = progress.set(output.progress.clone());
-            let mut ready = pages(&job, &statement, attempt, output).await?;
+            let mut ready = pages(&job, &statement, attempt, output, &sending).await?;
             ready.run_millis = job.clock.now().since(begun);
             Ok(ready)
         })));
@@ -172,7 +188,13 @@ fn panicked() -> Failure {
 }
 
 /// Reads the stream to its end: never more in memory than a batch, a document's rows and a page.
-async fn pages(job: &Job, statement: &Statement, attempt: Attempt, mut output: Output) -> Result<Ready, RunTrouble> {
+async fn pages(
+    job: &Job,
+    statement: &Arc<Statement>,
+    attempt: Attempt,
+    mut output: Output,
+    sending: &Arc<Mutex<()>>,
+) -> Result<Ready, RunTrouble> {
     let mut encoder = Encoder::new(&output.schema).map_err(RunTrouble::Failed)?;
     let mut pager = Pager::new(job.limits);
     let mut asked = false;
@@ -193,7 +215,7 @@ async fn pages(job: &Job, statement: &Statement, attempt: Attempt, mut output: O
             })
             .map_err(RunTrouble::Failed)?;
         for page in full.drain(..) {
-            put(job, statement, attempt, staged, &page).await.map_err(RunTrouble::Failed)?;
+            put(job, statement, attempt, staged, page, sending).await.map_err(RunTrouble::Failed)?;
             staged += 1;
         }
         match end {
@@ -224,10 +246,24 @@ async fn wanted(job: &Job, statement: &Statement) -> crate::ports::LargeResults 
 }
 
 /// Stages one page, again and again while the store is away for a while.
-async fn put(job: &Job, statement: &Statement, attempt: Attempt, n: u32, page: &Page) -> Result<(), Failure> {
-    let mut tries = 0;
+async fn put(
+    job: &Job,
+    statement: &Arc<Statement>,
+    attempt: Attempt,
+    n: u32,
+    page: Page,
+    sending: &Arc<Mutex<()>>,
+) -> Result<(), Failure> {
+    let (mut tries, page) = (0, Arc::new(page));
     loop {
-        let answer = stage_page(job, statement, attempt, n, page).await;
+        let (guard, page) = (Arc::clone(sending).lock_owned().await, Arc::clone(&page));
+        let (sender, statement) = (job.clone(), Arc::clone(statement));
+        let answer = to_its_end(async move {
+            let answer = stage_page(&sender, &statement, attempt, n, &page).await;
+            drop(guard);
+            answer
+        })
+        .await;
         job.counters.heard(job.clock.now(), &job.me.session, "stage a page", &answer);
         match answer {
             Ok(()) => return Ok(()),
