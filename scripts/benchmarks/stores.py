@@ -105,6 +105,8 @@ class OpenSearch:
     def cancel(self, key):
         key = urllib.parse.quote(key, safe="")
         found = self.call("GET", f"/{self.requests}/_doc/{key}")
+        if found["_source"]["state"] in TERMINAL:
+            return  # what has ended is not cancelled any more
         at = f"if_seq_no={found['_seq_no']}&if_primary_term={found['_primary_term']}"
         self.call("POST", f"/{self.requests}/_update/{key}?{at}", {"doc": {"state": "cancelled"}})
 
