@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use firesteel_model::statement::Event;
-use firesteel_model::{
-    Millis, QueryId, Session, SessionId, SessionState, Statement, StatementId, StatementState, statement,
-};
+use firesteel_model::{Millis, QueryId, Session, SessionId, Statement, StatementId, StatementState, statement};
 use firesteel_session::ports::{Clock, Companion, LargeResults, ResultDocument, Store, StoreError, Watched};
 
 use crate::ambient;
@@ -131,17 +129,8 @@ impl Client {
                 Some(_) => return Ok(()),
                 None => {
                     let session = Session {
-                        id: id.clone(),
-                        state: SessionState::NotStarted,
-                        data_source: self.data_source.clone(),
-                        application: String::new(),
-                        job: None,
-                        excluded: Vec::new(),
-                        owner: None,
                         last_update: self.store.time().await?,
-                        draining: false,
-                        recovering: false,
-                        error: String::new(),
+                        ..Session::new(id.clone(), self.data_source.clone())
                     };
                     match self.store.create_session(&session).await {
                         Ok(_) => return Ok(()),

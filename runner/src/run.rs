@@ -7,7 +7,7 @@ use clap::ArgMatches;
 use firesteel_engine::Workers;
 use firesteel_model::runner::Identity;
 use firesteel_model::{
-    JobId, QueryId, QueryText, RunnerId, Session, SessionId, SessionState, Statement, StatementId, StatementState,
+    JobId, QueryId, QueryText, RunnerId, Session, SessionId, Statement, StatementId, StatementState,
 };
 use firesteel_session::clock::SystemClock;
 use firesteel_session::counters::Counters;
@@ -218,17 +218,10 @@ async fn make_batch(
         state: StatementState::Waiting,
     };
     let session = Session {
-        id: me.session.clone(),
-        state: SessionState::NotStarted,
-        data_source: me.data_source.clone(),
         application: me.application.clone().unwrap_or_default(),
         job: me.job.clone(),
-        excluded: Vec::new(),
-        owner: None,
         last_update: now,
-        draining: false,
-        recovering: false,
-        error: String::new(),
+        ..Session::new(me.session.clone(), me.data_source.clone())
     };
     for made in [store.create_statement(&statement, None).await, store.create_session(&session).await] {
         match made {

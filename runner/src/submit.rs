@@ -177,17 +177,11 @@ mod tests {
     fn session(state: SessionState, lease: Option<u64>) -> Session {
         let owner = |lease_millis| Owner { runner: RunnerId::new("r").expect("an id"), lease_millis };
         Session {
-            id: client::session_id("s").expect("an id"),
             state,
-            data_source: "d".to_owned(),
-            application: String::new(),
-            job: None,
             excluded: vec![],
             owner: lease.map(owner),
             last_update: 1_000_000,
-            draining: false,
-            recovering: false,
-            error: String::new(),
+            ..Session::new(client::session_id("s").expect("an id"), "d")
         }
     }
 

@@ -196,17 +196,9 @@ mod tests {
         Stored {
             version: at(seq_no),
             value: Session {
-                id: SessionId::new("s").expect("short"),
                 state,
-                data_source: "d".into(),
-                application: String::new(),
-                job: None,
-                excluded: Vec::new(),
                 owner: Some(Owner { runner: runner(owner), lease_millis: 60_000 }),
-                last_update: 0,
-                draining: false,
-                recovering: false,
-                error: String::new(),
+                ..Session::new(SessionId::new("s").expect("short"), "d")
             },
         }
     }

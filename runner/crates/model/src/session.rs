@@ -29,6 +29,26 @@ pub struct Session {
     pub error: String,
 }
 
+impl Session {
+    /// One that nobody has begun to serve.
+    #[must_use]
+    pub fn new(id: SessionId, data_source: impl Into<String>) -> Session {
+        Session {
+            id,
+            state: SessionState::NotStarted,
+            data_source: data_source.into(),
+            application: String::new(),
+            job: None,
+            excluded: Vec::new(),
+            owner: None,
+            last_update: 0,
+            draining: false,
+            recovering: false,
+            error: String::new(),
+        }
+    }
+}
+
 /// Who holds a session's lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {

@@ -4,36 +4,47 @@ use firesteel_model::SessionId;
 use firesteel_session::journal::{Found, Record, What};
 use firesteel_session::ports::StoreError;
 
-use crate::documents::{Documents, Op};
+use crate::documents::{Documents, Found as Read, Op};
 use crate::store::{Store, corrupt, reading, state, text};
 use crate::wire::{self, ids};
 
-/// How many records are looked for in one request, at first and at most.
+/// How many records are looked for in one request: with the head, and then.
 const FIRST_BLOCK: u64 = 16;
 const BLOCK: u64 = 512;
 
 impl<D: Documents> Store<D> {
     pub(crate) async fn read_journal(&self, session: &SessionId) -> Result<Found, StoreError> {
-        let head = self.find(state(ids::journal_head(session))).await?;
-        let snapshot = reading(head, |f| wire::journal::read_head(&f.source))?.unwrap_or(0);
-        let found = self.records_from(session, snapshot).await?;
-        if snapshot == 0 || matches!(found.records.first(), Some(Record { what: What::Snapshot { .. }, .. })) {
-            return Ok(found);
+        // The head and, as most journals are short, the first records with it.
+        let mut keys = vec![state(ids::journal_head(session))];
+        keys.extend((0..FIRST_BLOCK).map(|n| state(ids::record(session, n))));
+        let mut first = self.documents.get(&keys, true).await?.into_iter();
+        let snapshot = reading(first.next().flatten(), |f| wire::journal::read_head(&f.source))?.unwrap_or(0);
+        if snapshot > 0 {
+            let found = self.records_from(session, snapshot, Vec::new()).await?;
+            if matches!(found.records.first(), Some(Record { what: What::Snapshot { .. }, .. })) {
+                return Ok(found);
+            }
+            // What the head names is gone; all that is there is the whole.
         }
-        // What it names is gone; all that is there is the whole.
-        self.records_from(session, 0).await
+        self.records_from(session, 0, first.collect()).await
     }
 
-    async fn records_from(&self, session: &SessionId, first: u64) -> Result<Found, StoreError> {
-        let (mut records, mut next, mut block) = (Vec::new(), first, FIRST_BLOCK);
+    /// The records from `first` on; `block` are those of them that were read already.
+    async fn records_from(
+        &self,
+        session: &SessionId,
+        first: u64,
+        mut block: Vec<Option<Read>>,
+    ) -> Result<Found, StoreError> {
+        let (mut records, mut next) = (Vec::new(), first);
         loop {
-            let keys: Vec<_> = (next..next + block).map(|n| state(ids::record(session, n))).collect();
-            for found in self.documents.get(&keys, true).await? {
+            next += block.len() as u64;
+            for found in block {
                 let Some(found) = found else { return Ok(Found { first, records }) };
                 records.push(wire::journal::read(&found.source).map_err(|bad| corrupt(&found.id, &bad))?);
             }
-            next += block;
-            block = BLOCK;
+            let keys: Vec<_> = (next..next + BLOCK).map(|n| state(ids::record(session, n))).collect();
+            block = self.documents.get(&keys, true).await?;
         }
     }
 

@@ -6,7 +6,7 @@ use firesteel_model::{Pattern, Session, SessionChange, SessionId, Stored, Versio
 use firesteel_session::ports::{Overview, StoreError};
 
 use crate::documents::{Documents, Field, Found, Key, Op, Or, Order, Search};
-use crate::store::{Store, reading, text};
+use crate::store::{Store, reading, stored_session, text};
 use crate::wire;
 
 /// Hits of a search over many sessions. Beyond them each session's oldest is searched for by itself.
@@ -79,13 +79,7 @@ impl<D: Documents> Store<D> {
     ) -> Result<Vec<Result<Option<Stored<Session>>, StoreError>>, StoreError> {
         let keys: Vec<Key> = ids.iter().map(|id| self.session_key(id)).collect();
         let found = self.documents.get(&keys, true).await?;
-        Ok(ids
-            .iter()
-            .zip(found)
-            .map(|(id, found)| {
-                reading(found, |f| Ok(Stored { version: f.version, value: wire::session::read(id, &f.source)? }))
-            })
-            .collect())
+        Ok(ids.iter().zip(found).map(|(id, found)| reading(found, |f| stored_session(id, f))).collect())
     }
 
     pub(crate) async fn change_sessions(
@@ -109,7 +103,7 @@ impl<D: Documents> Store<D> {
         let id = SessionId::new(hit.source["sessionId"].as_str()?).ok()?;
         // Where a document says another id than it has, nobody could read it by what it says.
         let consistent = self.session_key(&id).id == hit.id;
-        let value = wire::session::read(&id, &hit.source).ok().filter(|_| consistent)?;
-        Some((id, Stored { version: hit.version, value }))
+        let session = stored_session(&id, hit).ok().filter(|_| consistent)?;
+        Some((id, session))
     }
 }

@@ -1,7 +1,7 @@
 //! Results: staged where no reader looks, then published once their statement is decided.
 
 use async_trait::async_trait;
-use firesteel_model::{Attempt, QueryId, StatementId, Version};
+use firesteel_model::{Attempt, QueryId, Statement, StatementId, Version};
 use firesteel_session::ports::{
     Column, Companion, Outcome, Page, ResultDocument, ResultStore, StageError, StoreError, Totals,
 };
@@ -65,45 +65,46 @@ impl<D: Documents> Store<D> {
         })
     }
 
-    /// Makes an attempt the candidate of a companion that exists. The candidate only rises. The companion's version, if no other attempt has
-    /// staged anything.
-    async fn raise(&self, outcome: &Outcome<'_>, totals: Totals) -> Result<Option<Version>, StageError> {
-        let statement = &outcome.statement.id;
+    /// Changes a companion that exists, anew while others change it in between. `fields` are what is to be written to it as it is, if anything
+    /// is. Gives it as it was then and its version after; None: there is none.
+    async fn change_companion<E: From<StoreError>>(
+        &self,
+        statement: &StatementId,
+        fields: impl Fn(&Companion) -> Result<Option<Map<String, Value>>, E>,
+    ) -> Result<Option<(Version, Companion)>, E> {
         for _ in 0..ROUNDS {
-            let (at, there) = self.read_companion(statement).await?.ok_or(StoreError::Conflict)?;
-            if there.candidate > Some(outcome.attempt) {
-                return Err(StageError::Superseded);
-            }
-            let alone = !staged_by_others(&there, outcome.attempt);
-            if there.candidate == Some(outcome.attempt) && there.totals == Some(totals) {
-                return Ok(alone.then_some(at));
-            }
-            let mut fields = wire::state::candidate(Some(outcome.attempt), Some(totals));
-            fields.append(&mut staged_too(&there, outcome.attempt));
-            let fields = text(&fields);
-            match self.write(Op::Update { key: state(ids::companion(statement)), at, fields }, false).await {
-                Err(StoreError::Conflict) => {}
-                Err(error) => return Err(error.into()),
-                Ok(version) => return Ok(alone.then_some(version)),
+            let Some((at, there)) = self.read_companion(statement).await? else { return Ok(None) };
+            let Some(fields) = fields(&there)? else { return Ok(Some((at, there))) };
+            let op = Op::Update { key: state(ids::companion(statement)), at, fields: text(&fields) };
+            if let Some(version) = acknowledged(self.write(op, false).await)? {
+                return Ok(Some((version, there)));
             }
         }
         Err(too_busy().into())
     }
 
+    /// Makes an attempt the candidate of a companion that exists. The candidate only rises. The companion's version, if no other attempt has
+    /// staged anything.
+    async fn raise(&self, outcome: &Outcome<'_>, totals: Totals) -> Result<Option<Version>, StageError> {
+        let attempt = outcome.attempt;
+        let raised = self.change_companion(&outcome.statement.id, |there| {
+            if there.candidate > Some(attempt) {
+                return Err(StageError::Superseded);
+            }
+            Ok((there.candidate != Some(attempt) || there.totals != Some(totals)).then(|| {
+                let mut fields = wire::state::candidate(Some(attempt), Some(totals));
+                fields.append(&mut staged_too(there, attempt));
+                fields
+            }))
+        });
+        let (version, there) = raised.await?.ok_or(StoreError::Conflict)?;
+        Ok((!staged_by_others(&there, attempt)).then_some(version))
+    }
+
     /// Notes in the companion that an attempt is about to stage something, before it does.
     async fn note_attempt(&self, outcome: &Outcome<'_>) -> Result<(), StoreError> {
-        let statement = outcome.statement;
-        let new = Companion {
-            session: statement.session.as_str().to_owned(),
-            attempts: 1,
-            staged: vec![outcome.attempt],
-            ..Companion::default()
-        };
-        let op = Op::Create {
-            key: state(ids::companion(&statement.id)),
-            body: text(&wire::state::companion(&statement.id, &new)),
-        };
-        if acknowledged(self.write(op, false).await)?.is_some() {
+        let new = Companion { attempts: 1, staged: vec![outcome.attempt], ..plain(outcome.statement) };
+        if acknowledged(self.write(new_companion(outcome.statement, &new), false).await)?.is_some() {
             return Ok(());
         }
         self.name_attempt(outcome).await
@@ -111,19 +112,12 @@ impl<D: Documents> Store<D> {
 
     /// Sees to it that the companion names the attempt, and says that something is left.
     async fn name_attempt(&self, outcome: &Outcome<'_>) -> Result<(), StoreError> {
-        let statement = outcome.statement;
-        for _ in 0..ROUNDS {
-            let (at, there) = self.read_companion(&statement.id).await?.ok_or(StoreError::Conflict)?;
-            if there.staged.contains(&outcome.attempt) && !there.published {
-                return Ok(());
-            }
-            let fields = text(&staged_too(&there, outcome.attempt));
-            let op = Op::Update { key: state(ids::companion(&statement.id)), at, fields };
-            if acknowledged(self.write(op, false).await)?.is_some() {
-                return Ok(());
-            }
-        }
-        Err(too_busy())
+        let attempt = outcome.attempt;
+        let named = self.change_companion(&outcome.statement.id, |there| {
+            let known = there.staged.contains(&attempt) && !there.published;
+            Ok::<_, StoreError>((!known).then(|| staged_too(there, attempt)))
+        });
+        named.await?.map(drop).ok_or(StoreError::Conflict)
     }
 
     /// Publishes at this version. False: it is old.
@@ -157,21 +151,27 @@ impl<D: Documents> Store<D> {
         Err(too_busy())
     }
 
-    /// Notes in a companion that exists that nothing is left to be published.
+    /// Notes in a companion, if there is one, that nothing is left to be published.
     pub(crate) async fn settle_companion(&self, statement: &StatementId) -> Result<(), StoreError> {
-        for _ in 0..ROUNDS {
-            let Some((at, there)) = self.read_companion(statement).await? else { return Ok(()) };
-            if there.published {
-                return Ok(());
-            }
-            let fields = text(&wire::state::published(true));
-            let op = Op::Update { key: state(ids::companion(statement)), at, fields };
-            if acknowledged(self.write(op, false).await)?.is_some() {
-                return Ok(());
-            }
-        }
-        Err(too_busy())
+        let done = |there: &Companion| Ok::<_, StoreError>((!there.published).then(|| wire::state::published(true)));
+        self.change_companion(statement, done).await.map(drop)
     }
+}
+
+/// A companion that says no more than whose statement's it is.
+fn plain(statement: &Statement) -> Companion {
+    Companion { session: statement.session.as_str().to_owned(), ..Companion::default() }
+}
+
+fn new_companion(statement: &Statement, companion: &Companion) -> Op {
+    Op::Create {
+        key: state(ids::companion(&statement.id)),
+        body: text(&wire::state::companion(&statement.id, companion)),
+    }
+}
+
+fn new_guard(query: &QueryId, statement: &Statement) -> Op {
+    Op::Create { key: state(ids::guard(query)), body: text(&wire::state::guard(query, &statement.id)) }
 }
 
 fn staged_by_others(companion: &Companion, attempt: Attempt) -> bool {
@@ -222,25 +222,19 @@ impl<D: Documents> ResultStore for Store<D> {
             StoreError::Refused("a result can be found only by a query id, and the statement has none".to_owned())
         })?;
         let companion = Companion {
-            session: statement.session.as_str().to_owned(),
             attempts: 1,
             staged: vec![outcome.attempt],
             candidate: Some(outcome.attempt),
             totals: Some(totals),
-            ..Companion::default()
+            ..plain(statement)
         };
-        let create = |key: Key, body: String| Op::Create { key, body };
+        let staged = Op::Create {
+            key: results(ids::result(&statement.id, outcome.attempt)),
+            body: encoded(wire::result::staged(outcome, columns, rows, self.documents.now()))?,
+        };
         // The companion first: what is staged can be found by it.
-        let [made, result, guard] = self
-            .bulk([
-                create(state(ids::companion(&statement.id)), text(&wire::state::companion(&statement.id, &companion))),
-                create(
-                    results(ids::result(&statement.id, outcome.attempt)),
-                    encoded(wire::result::staged(outcome, columns, rows, self.documents.now()))?,
-                ),
-                create(state(ids::guard(query)), text(&wire::state::guard(query, &statement.id))),
-            ])
-            .await?;
+        let [made, result, guard] =
+            self.bulk([new_companion(statement, &companion), staged, new_guard(query, statement)]).await?;
         self.look_at(Index::Results, &result);
         self.look_at(Index::State, &made);
         self.findable().await?;
@@ -281,17 +275,11 @@ impl<D: Documents> ResultStore for Store<D> {
 
     async fn announce(&self, outcome: &Outcome<'_>) -> Result<(), StoreError> {
         let statement = outcome.statement;
-        let companion = Companion { session: statement.session.as_str().to_owned(), ..Companion::default() };
-        let companion = Op::Create {
-            key: state(ids::companion(&statement.id)),
-            body: text(&wire::state::companion(&statement.id, &companion)),
-        };
+        let companion = new_companion(statement, &plain(statement));
         let (made, guard) = match &statement.query_id {
             None => (self.bulk([companion]).await?[0].clone(), None),
             Some(query) => {
-                let body = text(&wire::state::guard(query, &statement.id));
-                let guard = Op::Create { key: state(ids::guard(query)), body };
-                let [made, guard] = self.bulk([companion, guard]).await?;
+                let [made, guard] = self.bulk([companion, new_guard(query, statement)]).await?;
                 (made, Some(guard))
             }
         };
@@ -381,9 +369,7 @@ impl<D: Documents> Store<D> {
     async fn guard(&self, outcome: &Outcome<'_>) -> Result<bool, StoreError> {
         let statement = outcome.statement;
         let Some(query) = &statement.query_id else { return Ok(true) };
-        let key = state(ids::guard(query));
-        let body = text(&wire::state::guard(query, &statement.id));
-        let made = acknowledged(self.write(Op::Create { key, body }, false).await)?;
+        let made = acknowledged(self.write(new_guard(query, statement), false).await)?;
         Ok(made.is_some() || self.guarded_for(query, &statement.id).await?)
     }
 

@@ -221,6 +221,10 @@ pub(crate) fn reading<T>(
     found.map(|f| read(&f).map_err(|bad| corrupt(&f.id, &bad))).transpose()
 }
 
+pub(crate) fn stored_session(id: &SessionId, found: &Found) -> Result<Stored<Session>, BadField> {
+    Ok(Stored { version: found.version, value: wire::session::read(id, &found.source)? })
+}
+
 fn stored_companion(found: &Found) -> Result<Stored<Companion>, BadField> {
     Ok(Stored { version: found.version, value: wire::state::read_companion(&found.source)? })
 }
@@ -232,9 +236,7 @@ impl<D: Documents> SessionStore for Store<D> {
     }
 
     async fn session(&self, id: &SessionId) -> Result<Option<Stored<Session>>, StoreError> {
-        reading(self.find(self.session_key(id)).await?, |found| {
-            Ok(Stored { version: found.version, value: wire::session::read(id, &found.source)? })
-        })
+        reading(self.find(self.session_key(id)).await?, |found| stored_session(id, found))
     }
 
     async fn create_session(&self, session: &Session) -> Result<Version, StoreError> {
@@ -305,9 +307,7 @@ impl<D: Documents> SessionStore for Store<D> {
         let mut found = self.documents.get(&keys, true).await?.into_iter();
         let mut next = || found.next().flatten();
         Ok(Watched {
-            session: reading(next(), |f| {
-                Ok(Stored { version: f.version, value: wire::session::read(session, &f.source)? })
-            })?,
+            session: reading(next(), |f| stored_session(session, f))?,
             statement: reading(next(), |f| self.read_statement(f))?,
             companion: reading(next(), stored_companion)?,
         })

@@ -3,9 +3,10 @@
 use firesteel_model::{Attempt, RunnerId, Session, SessionId, SessionState, Statement, StatementId, StatementState};
 use firesteel_session::journal::{Entry, Found, Record, What};
 use firesteel_session::ports::{Companion, Left, Page, StoreError, Totals};
-use firesteel_store::documents::{Field, Index, Order, Search};
 
-use crate::people::{attempt, columns, failed, outcome, query, rows, running, session, statement, totals};
+use crate::people::{
+    attempt, claimed, columns, failed, in_results, outcome, query, rows, running, session, statement, totals,
+};
 use crate::stores::Stores;
 
 crate::stories! { Requests;
@@ -76,31 +77,9 @@ async fn journals_of_sessions_with_like_names_stay_apart(stores: &Stores) {
     }
 }
 
-/// A claimed statement and its first attempt.
-async fn claimed(stores: &Stores, id: &str) -> (Statement, Attempt) {
-    stores.a.prepare(true).await.unwrap();
-    let st = statement(id, 1);
-    let made = stores.a.create_statement(&st, None).await.unwrap();
-    let claim = stores.a.write_statement(&st.id, made, &running("job1")).await.unwrap();
-    (Statement { state: running("job1"), ..st }, attempt(claim, 1))
-}
-
 async fn unpublished(stores: &Stores) -> Vec<(String, &'static str)> {
     let left = stores.b.left_unpublished().await.unwrap();
     left.into_iter().map(|left| (left.statement.value.id.to_string(), left.statement.value.state.name())).collect()
-}
-
-/// Ids of all documents of session `s` in the result index.
-async fn in_results(stores: &Stores) -> Vec<String> {
-    stores.raw.refresh(Index::Results).await.unwrap();
-    let search = Search {
-        index: Index::Results,
-        terms: vec![(Field::Session, vec!["s".to_owned()])],
-        or: Vec::new(),
-        order: Order::Newest(Field::Updated),
-        limit: 100,
-    };
-    stores.raw.search(&search).await.unwrap().into_iter().map(|found| found.id).collect()
 }
 
 async fn what_a_dead_runner_decided_is_found_and_published_and_its_other_attempts_go(stores: &Stores) {

@@ -1,25 +1,16 @@
 //! Who appears in the stories: a session, its statements, their results.
 
 use firesteel_model::{
-    Attempt, JobId, Owner, QueryId, QueryText, RunnerId, Session, SessionId, SessionState, Statement, StatementId,
-    StatementState, Version,
+    Attempt, JobId, Owner, QueryId, QueryText, RunnerId, Session, SessionId, Statement, StatementId, StatementState,
+    Version,
 };
 use firesteel_session::ports::{Column, Outcome, Totals};
+use firesteel_store::documents::{Field, Index, Order, Search};
+
+use crate::stores::Stores;
 
 pub fn session(id: &str) -> Session {
-    Session {
-        id: SessionId::new(id).unwrap(),
-        state: SessionState::NotStarted,
-        data_source: "mys3".to_owned(),
-        application: "app1".to_owned(),
-        job: None,
-        excluded: Vec::new(),
-        owner: None,
-        last_update: 0,
-        draining: false,
-        recovering: false,
-        error: String::new(),
-    }
+    Session { application: "app1".to_owned(), ..Session::new(SessionId::new(id).unwrap(), "mys3") }
 }
 
 pub fn owner(runner: &str) -> Owner {
@@ -74,4 +65,26 @@ pub fn rows() -> Vec<String> {
 
 pub fn totals() -> Totals {
     Totals { rows: 2, bytes: 17, pages: 0, truncated: false }
+}
+
+/// A claimed statement and its first attempt.
+pub async fn claimed(stores: &Stores, id: &str) -> (Statement, Attempt) {
+    stores.a.prepare(true).await.unwrap();
+    let st = statement(id, 1);
+    let made = stores.a.create_statement(&st, None).await.unwrap();
+    let claim = stores.a.write_statement(&st.id, made, &running("job1")).await.unwrap();
+    (Statement { state: running("job1"), ..st }, attempt(claim, 1))
+}
+
+/// Ids of all documents of session `s` in the result index.
+pub async fn in_results(stores: &Stores) -> Vec<String> {
+    stores.raw.refresh(Index::Results).await.unwrap();
+    let search = Search {
+        index: Index::Results,
+        terms: vec![(Field::Session, vec!["s".to_owned()])],
+        or: Vec::new(),
+        order: Order::Newest(Field::Updated),
+        limit: 100,
+    };
+    stores.raw.search(&search).await.unwrap().into_iter().map(|found| found.id).collect()
 }

@@ -6,7 +6,7 @@ use firesteel_model::{Attempt, Statement, StatementState};
 use firesteel_session::ports::{Column, Companion, Page, ResultDocument, StageError, StoreError, Totals};
 use firesteel_store::documents::{Field, Index, Order, Search};
 
-use crate::people::{attempt, columns, failed, outcome, query, rows, running, statement, totals};
+use crate::people::{attempt, claimed, columns, failed, in_results, outcome, query, rows, running, statement, totals};
 use crate::stores::Stores;
 
 crate::stories! { Requests;
@@ -22,15 +22,6 @@ crate::stories! { Requests;
     what_a_statement_was_told_at_its_submission_stays_when_it_is_staged
     nothing_can_be_staged_without_a_query_id
     nothing_else_in_the_result_index_can_be_found
-}
-
-/// A claimed statement and its first attempt.
-async fn claimed(stores: &Stores, id: &str) -> (Statement, Attempt) {
-    stores.a.prepare(true).await.unwrap();
-    let st = statement(id, 1);
-    let made = stores.a.create_statement(&st, None).await.unwrap();
-    let claim = stores.a.write_statement(&st.id, made, &running("job1")).await.unwrap();
-    (Statement { state: running("job1"), ..st }, attempt(claim, 1))
 }
 
 async fn published(stores: &Stores, id: &str) -> Option<ResultDocument> {
@@ -117,20 +108,7 @@ async fn a_repeated_query_id_is_refused_and_the_first_result_stays(stores: &Stor
     let other = Statement { state: failed("duplicate"), ..other };
     stores.b.publish_failure(&outcome(&other, second)).await.unwrap();
     assert_eq!(published(stores, "q-one").await, before);
-    assert_eq!(documents_in_results(stores).await, 1, "neither a staged nor a failed one is left");
-}
-
-/// Of session `s`, however they may be found.
-async fn documents_in_results(stores: &Stores) -> usize {
-    stores.raw.refresh(Index::Results).await.unwrap();
-    let search = Search {
-        index: Index::Results,
-        terms: vec![(Field::Session, vec!["s".to_owned()])],
-        or: Vec::new(),
-        order: Order::Newest(Field::Updated),
-        limit: 100,
-    };
-    stores.raw.search(&search).await.unwrap().len()
+    assert_eq!(in_results(stores).await.len(), 1, "neither a staged nor a failed one is left");
 }
 
 async fn only_the_latest_attempt_is_the_candidate(stores: &Stores) {
@@ -147,7 +125,7 @@ async fn only_the_latest_attempt_is_the_candidate(stores: &Stores) {
     assert_eq!(staged, Err(StageError::Superseded));
     let companion = stores.a.companion(&st.id).await.unwrap().unwrap().value;
     assert_eq!((companion.candidate, companion.totals, companion.published), (Some(later), Some(totals(3)), false));
-    assert_eq!(documents_in_results(stores).await, 2, "what lost was taken back");
+    assert_eq!(in_results(stores).await.len(), 2, "what lost was taken back");
     // The first can't be published any more, by anyone who did not decide for it; that nobody can, since its claim is gone.
     assert_eq!(stores.b.publish(&outcome(&st, first)).await, Err(StoreError::Conflict));
     stores.b.publish(&outcome(&st, later)).await.unwrap();
@@ -170,7 +148,7 @@ async fn staging_and_publishing_again_changes_nothing(stores: &Stores) {
     }
     let there = stores.a.companion(&st.id).await.unwrap().unwrap();
     assert_eq!(there.value, Companion { published: true, ..staged.value });
-    assert_eq!(documents_in_results(stores).await, 1);
+    assert_eq!(in_results(stores).await.len(), 1);
 }
 
 async fn a_successor_publishes_what_another_staged(stores: &Stores) {
@@ -196,7 +174,7 @@ async fn a_cancelled_statement_s_result_goes(stores: &Stores) {
     stores.a.discard(&outcome).await.unwrap();
     stores.a.discard(&outcome).await.unwrap();
     assert_eq!(published(stores, "q-st").await, None);
-    assert_eq!(documents_in_results(stores).await, 0);
+    assert_eq!(in_results(stores).await.len(), 0);
     for n in 0..40 {
         assert!(matches!(stores.b.page(&st.id, first, n).await, Err(StoreError::Corrupt(_))), "{n}");
     }
@@ -237,7 +215,7 @@ async fn nothing_can_be_staged_without_a_query_id(stores: &Stores) {
     let st = Statement { query_id: None, ..st };
     let staged = stores.a.stage(&outcome(&st, first), &columns(), &rows(), totals()).await;
     assert!(matches!(staged, Err(StageError::Store(StoreError::Refused(_)))), "{staged:?}");
-    assert_eq!(documents_in_results(stores).await, 0);
+    assert_eq!(in_results(stores).await.len(), 0);
 }
 
 async fn nothing_else_in_the_result_index_can_be_found(stores: &Stores) {

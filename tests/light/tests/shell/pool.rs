@@ -109,17 +109,9 @@ async fn make(world: &World, name: &str) {
 
 async fn owned(world: &World, name: &str, owner: Option<Owner>) {
     let session = Session {
-        id: id(name),
         state: if owner.is_some() { SessionState::Running } else { SessionState::NotStarted },
-        data_source: "files".into(),
-        application: String::new(),
-        job: None,
-        excluded: Vec::new(),
         owner,
-        last_update: 0,
-        draining: false,
-        recovering: false,
-        error: String::new(),
+        ..Session::new(id(name), "files")
     };
     world.user.create_session(&session).await.unwrap();
 }

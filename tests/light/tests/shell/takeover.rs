@@ -184,17 +184,8 @@ async fn statements_of_a_session_that_nobody_serves_end_unless_it_is_being_recov
     let world = World::new();
     let _runner = world.run("r1", &quick(), Words::default(), no_faults());
     let (user, dead) = (&world.user, |id: &str| Session {
-        id: SessionId::new(id).unwrap(),
         state: SessionState::Dead,
-        data_source: "files".into(),
-        application: String::new(),
-        job: None,
-        excluded: Vec::new(),
-        owner: None,
-        last_update: 0,
-        draining: false,
-        recovering: false,
-        error: String::new(),
+        ..Session::new(SessionId::new(id).unwrap(), "files")
     });
     pause(20).await;
     for session in ["over", "moving"] {

@@ -85,17 +85,10 @@ impl Walk {
             SessionState::NotStarted,
         ]);
         let value = Session {
-            id: SessionId::new("s").unwrap(),
             state,
-            data_source: "files".into(),
-            application: String::new(),
-            job: None,
-            excluded: Vec::new(),
             owner: Some(Owner { runner: RunnerId::new(owner).unwrap(), lease_millis: *self.dice.pick(&[0, 60_000]) }),
             last_update: self.dice.below(3),
-            draining: false,
-            recovering: false,
-            error: String::new(),
+            ..Session::new(SessionId::new("s").unwrap(), "files")
         };
         Stored { version: self.version(), value }
     }

@@ -7,8 +7,7 @@ use std::time::Duration;
 use firesteel_model::policy::{OnStop, Policy};
 use firesteel_model::runner::{Exit, Identity};
 use firesteel_model::{
-    JobId, QueryId, QueryText, RunnerId, Session, SessionChange, SessionId, SessionState, Statement, StatementId,
-    StatementState,
+    JobId, QueryId, QueryText, RunnerId, Session, SessionChange, SessionId, Statement, StatementId, StatementState,
 };
 use firesteel_session::counters::Counters;
 use firesteel_session::ports::{Clock, LargeResults, SessionStore, StoreError};
@@ -312,17 +311,8 @@ impl World {
     pub fn make(&mut self, served: &Served, dice: &mut Dice) {
         let store = self.somebody("control", dice);
         let session = Session {
-            id: session_id(&served.session),
-            state: SessionState::NotStarted,
-            data_source: "files".into(),
-            application: String::new(),
             job: served.job.as_ref().map(|j| JobId::new(j.clone()).unwrap()),
-            excluded: Vec::new(),
-            owner: None,
-            last_update: 0,
-            draining: false,
-            error: String::new(),
-            recovering: false,
+            ..Session::new(session_id(&served.session), "files")
         };
         self.people.spawn(async move {
             while !matches!(store.create_session(&session).await, Ok(_) | Err(StoreError::Conflict)) {}
@@ -347,19 +337,7 @@ impl World {
         let gate = Gate::default();
         let weather = Arc::new(Mutex::new(Weather { calm: true, ..Weather::default() }));
         let store = Store::new(Wire::new(by, gate, weather, Dice(1), Planted::new(None, None)), Scope::Batch);
-        let session = Session {
-            id: statement.session.clone(),
-            state: SessionState::NotStarted,
-            data_source: "files".into(),
-            application: String::new(),
-            job: None,
-            excluded: Vec::new(),
-            owner: None,
-            last_update: 0,
-            draining: false,
-            error: String::new(),
-            recovering: false,
-        };
+        let session = Session::new(statement.session.clone(), "files");
         self.people.spawn(async move {
             let _ = store.create_statement(&statement, None).await;
             let _ = store.create_session(&session).await;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use firesteel_model::{
-    Attempt, JobId, Owner, QueryId, RunnerId, Session, SessionChange, SessionId, SessionState, Statement, StatementId,
+    Attempt, JobId, Owner, QueryId, RunnerId, Session, SessionChange, SessionId, Statement, StatementId,
     StatementState, Version,
 };
 use firesteel_session::ports::{Column, Outcome};
@@ -84,17 +84,14 @@ fn what_is_written_is_on_the_page() {
 
     let owner = Owner { runner: RunnerId::new("r").unwrap(), lease_millis: 1 };
     let session = Session {
-        id: statement.session.clone(),
-        state: SessionState::NotStarted,
-        data_source: "local".to_owned(),
         application: "a".to_owned(),
         job: Some(JobId::new("j").unwrap()),
         excluded: vec![JobId::new("x").unwrap()],
         owner: Some(owner.clone()),
         last_update: 1,
         draining: true,
-        recovering: false,
         error: "e".to_owned(),
+        ..Session::new(statement.session.clone(), "local")
     };
     let own =
         SessionChange::Own { owner, job: session.job.clone(), application: Some("a".to_owned()), excluded: vec![] };

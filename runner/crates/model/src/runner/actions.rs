@@ -149,7 +149,7 @@ pub enum Action {
     /// Publish the staged result → [`Input::Published`].
     Publish(Box<Statement>, Attempt),
     /// Publish a failure, the statement being in its final state → [`Input::Published`].
-    PublishFailure(Box<Statement>, Attempt, Fault),
+    PublishFailure(Box<Statement>, Attempt),
     /// Remove what an attempt staged → [`Input::Discarded`].
     Discard(Box<Statement>, Attempt),
     /// Publish what belongs to a statement that has ended, if anything does, and remove whatever else was staged for it →

@@ -29,7 +29,7 @@ pub(super) enum Step {
     Running,
     Staging,
     Deciding(Verdict),
-    Publishing(Option<Fault>),
+    Publishing,
     Discarding,
     /// Publishes what counts and removes the rest: more than one attempt may have staged, or another decision stands.
     Settling,
@@ -212,8 +212,10 @@ impl Runner {
             Step::Running => Some(Action::Run(statement(), hand.attempt())),
             Step::Staging => Some(Action::Stage(statement(), hand.attempt())),
             Step::Deciding(verdict) => Some(Action::Decide(statement(), hand.version, hand.attempt(), verdict.clone())),
-            Step::Publishing(None) => Some(Action::Publish(statement(), hand.attempt())),
-            Step::Publishing(Some(fault)) => Some(Action::PublishFailure(statement(), hand.attempt(), fault.clone())),
+            Step::Publishing if hand.statement.state == StatementState::Success => {
+                Some(Action::Publish(statement(), hand.attempt()))
+            }
+            Step::Publishing => Some(Action::PublishFailure(statement(), hand.attempt())),
             Step::Discarding => Some(Action::Discard(statement(), hand.attempt())),
             Step::Settling => Some(Action::Settle(statement(), hand.attempt())),
             Step::Voiding(attempt, _) => Some(Action::Void(id(), *attempt)),
@@ -346,7 +348,7 @@ impl Runner {
             (Step::Staging, Input::Staged(answer)) => self.staged(answer, now, out),
             (Step::Deciding(verdict), Input::Written(answer)) => self.decided(answer, verdict, now, out),
             (
-                Step::Publishing(_) | Step::Settling | Step::Discarding,
+                Step::Publishing | Step::Settling | Step::Discarding,
                 Input::Published(answer) | Input::Discarded(answer),
             ) => self.finished(answer, now, out),
             (Step::Voiding(_, then), Input::Voided(answer)) => match answer {

@@ -166,17 +166,12 @@ impl Runner {
     fn create(&mut self, since: Millis, out: &mut Vec<Action>) {
         self.phase = Phase::Taking { since };
         out.push(Action::CreateSession(Box::new(Session {
-            id: self.me.session.clone(),
             state: SessionState::Running,
-            data_source: self.me.data_source.clone(),
             application: self.me.application.clone().unwrap_or_default(),
             job: self.me.job.clone(),
             excluded: self.me.excluded.clone(),
             owner: Some(self.owner()),
-            last_update: 0,
-            draining: false,
-            recovering: false,
-            error: String::new(),
+            ..Session::new(self.me.session.clone(), self.me.data_source.clone())
         })));
     }
 

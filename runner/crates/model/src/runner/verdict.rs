@@ -81,10 +81,10 @@ impl Runner {
         let name = read.value.state.name();
         match (&read.value.state, verdict) {
             (StatementState::Success, Verdict::Success) => self.enter(Step::Examining(Why::Decided), now, out),
-            (StatementState::Failed { .. } | StatementState::Timeout { .. }, Verdict::Failed(fault)) => {
+            (StatementState::Failed { .. } | StatementState::Timeout { .. }, Verdict::Failed(_)) => {
                 hand.statement.state = read.value.state;
                 out.push(Action::Note(Note::Ended(read.value.id, name, now.since(hand.claimed_at))));
-                self.publish_failure(fault, now, out);
+                self.publish_failure(now, out);
             }
             (StatementState::Waiting, Verdict::Release) => self.not_in_force(None, now, out),
             _ => self.overruled(Some(read.value.state), now, out),
@@ -203,7 +203,7 @@ impl Runner {
                             hand.statement.state.name(),
                             now.since(hand.claimed_at),
                         )));
-                        self.publish_failure(fault, now, out);
+                        self.publish_failure(now, out);
                     }
                     Verdict::Release => {
                         out.push(Action::Note(Note::Released(id)));
@@ -225,14 +225,14 @@ impl Runner {
         }
         // Where another attempt may have left something, that is looked for too; of a batch at once, as no sweep comes after it.
         let alone = !hand.foreign && hand.n <= 1 && !batch;
-        self.enter(if alone { Step::Publishing(None) } else { Step::Settling }, now, out);
+        self.enter(if alone { Step::Publishing } else { Step::Settling }, now, out);
     }
 
-    fn publish_failure(&mut self, fault: Fault, now: Millis, out: &mut Vec<Action>) {
+    fn publish_failure(&mut self, now: Millis, out: &mut Vec<Action>) {
         let batch = self.me.batch.is_some();
         let Some(hand) = self.hand() else { return };
         let alone = !hand.begun && !hand.foreign && !batch;
-        self.not_in_force(Some(if alone { Step::Publishing(Some(fault)) } else { Step::Settling }), now, out);
+        self.not_in_force(Some(if alone { Step::Publishing } else { Step::Settling }), now, out);
     }
 
     fn settle_pending(&mut self) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use firesteel_model::{Attempt, StatementId, StatementState};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 
 use super::Job;
 use crate::journal::{Entry, Last, Log, Record, What};
@@ -75,6 +75,11 @@ async fn fate(job: &Job, last: &Last) -> Result<Fate, StoreError> {
         Err(StoreError::Corrupt(_)) => Fate::Void,
         Err(error) => return Err(error),
     })
+}
+
+/// The log, when an answer about it was heard.
+pub(super) fn heard(log: &Shared) -> MutexGuard<'_, Log> {
+    log.try_lock().expect("one request about the log is on its way at a time, and it let go of it when it was answered")
 }
 
 /// The entries in force, once the last define is decided or is not to count.

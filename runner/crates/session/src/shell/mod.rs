@@ -200,10 +200,8 @@ impl Shell {
         if let Input::Fatal(why) = &input {
             tracing::error!(session = %self.job.me.session, why, "the store cannot be used");
         }
-        if let Input::Replayed(Ok(undecided)) = &input
-            && let Ok(log) = self.log.try_lock()
-        {
-            self.journal.replace(keep::in_force(&log, undecided.is_some()));
+        if let Input::Replayed(Ok(undecided)) = &input {
+            self.journal.replace(keep::in_force(&keep::heard(&self.log), undecided.is_some()));
         }
         let now = self.job.clock.now();
         let actions = self.shared.runner().step(input, now);
@@ -217,10 +215,8 @@ impl Shell {
         match action {
             Action::Drop => self.work.clear(),
             Action::KeepDefine => {
-                // The loop has no other request about the log on its way while it keeps what one of them put there.
-                let last = self.log.try_lock().ok().and_then(|log| log.last().map(|last| last.entry.clone()));
-                if let Some(entry) = last {
-                    self.journal.append(entry);
+                if let Some(last) = keep::heard(&self.log).last() {
+                    self.journal.append(last.entry.clone());
                 }
             }
             Action::Taint => self.journal.taint(),

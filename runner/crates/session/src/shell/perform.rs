@@ -169,7 +169,7 @@ pub(super) fn store(
             ))
         }
         .boxed(),
-        Action::PublishFailure(statement, attempt, _) => async move {
+        Action::PublishFailure(statement, attempt) => async move {
             let done = job.store.publish_failure(&outcome(&job, &statement, attempt, run_millis)).await;
             Input::Published(hear(&job, "publish the failure", done))
         }

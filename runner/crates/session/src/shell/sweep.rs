@@ -21,13 +21,16 @@ pub(super) async fn beside(job: Job, shared: Arc<Shared>) {
 pub(crate) async fn forever(job: Job, ready: impl Fn() -> bool, in_hand: impl Fn(&Statement) -> bool) {
     let mut seen = Seen::default();
     loop {
-        if ready()
-            && let Err(error) = round(&job, &in_hand, &mut seen).await
-        {
+        let wait = if !ready() {
+            job.policy.watch
+        } else if let Err(error) = round(&job, &in_hand, &mut seen).await {
             tracing::debug!(%error, "a sweep was not finished: the next one goes on");
-        }
-        let next = job.clock.now().plus(if seen.rounds == 0 { job.policy.watch } else { job.policy.sweep_every });
-        job.clock.sleep_until(next).await;
+            // The first is the most urgent.
+            if seen.rounds == 0 { job.policy.retry_max } else { job.policy.sweep_every }
+        } else {
+            job.policy.sweep_every
+        };
+        job.clock.sleep_until(job.clock.now().plus(wait)).await;
     }
 }
 
@@ -46,7 +49,10 @@ impl Seen {
 }
 
 async fn round(job: &Job, in_hand: impl Fn(&Statement) -> bool, seen: &mut Seen) -> Result<(), StoreError> {
-    if let Err(StoreError::Refused(why)) = job.store.prepare(false).await {
+    // At first whoever starts the loop has just done so.
+    if seen.rounds > 0
+        && let Err(StoreError::Refused(why)) = job.store.prepare(false).await
+    {
         tracing::error!(why, "the store cannot be used as it is: results would not be found");
     }
     let found: Vec<(Found, Left)> = {
