@@ -162,6 +162,8 @@ pub struct Left {
     pub statement: Stored<Statement>,
     /// Its session, None if its document is gone.
     pub session: Option<Stored<Session>>,
+    /// It is a batch job's, whose result is found by that job's id.
+    pub batch: bool,
 }
 
 /// Which sessions and statements a listing shows.

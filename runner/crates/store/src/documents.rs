@@ -67,6 +67,16 @@ pub enum Op {
     },
 }
 
+impl Op {
+    /// Where it writes.
+    #[must_use]
+    pub fn key(&self) -> &Key {
+        match self {
+            Op::Create { key, .. } | Op::Update { key, .. } | Op::Delete { key, .. } => key,
+        }
+    }
+}
+
 /// A field by which documents are found or sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Field {
@@ -80,6 +90,8 @@ pub enum Field {
     Kind,
     /// `queryId`
     Query,
+    /// `status`: what became of a result.
+    Status,
     /// `submitTime`
     Submitted,
     /// `lastUpdateTime`
@@ -98,6 +110,7 @@ impl Field {
             Field::Session => "sessionId",
             Field::Kind => "kind",
             Field::Query => "queryId",
+            Field::Status => "status",
             Field::Submitted => "submitTime",
             Field::Renewed => "lastUpdateTime",
             Field::Updated => "updateTime",

@@ -30,6 +30,7 @@ mod opensearch;
 mod prepare;
 mod results;
 mod sqlite;
+mod staged;
 mod store;
 mod sweeps;
 pub mod wire;

@@ -6,7 +6,7 @@ use firesteel_model::{Pattern, Session, SessionChange, SessionId, Stored, Versio
 use firesteel_session::ports::{Overview, StoreError};
 
 use crate::documents::{Documents, Field, Found, Key, Op, Or, Order, Search};
-use crate::store::{Store, reading, stored_session, text};
+use crate::store::{Scope, Store, reading, stored_session, text};
 use crate::wire;
 
 /// Hits of a search over many sessions. Beyond them each session's oldest is searched for by itself.
@@ -75,9 +75,10 @@ impl<D: Documents> Store<D> {
 
     pub(crate) async fn read_sessions(
         &self,
+        scope: Scope,
         ids: &[SessionId],
     ) -> Result<Vec<Result<Option<Stored<Session>>, StoreError>>, StoreError> {
-        let keys: Vec<Key> = ids.iter().map(|id| self.session_key(id)).collect();
+        let keys: Vec<Key> = ids.iter().map(|id| scope.session_key(id)).collect();
         let found = self.documents.get(&keys, true).await?;
         Ok(ids.iter().zip(found).map(|(id, found)| reading(found, |f| stored_session(id, f))).collect())
     }

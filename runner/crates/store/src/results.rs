@@ -15,10 +15,8 @@ use crate::wire::{self, ids};
 const ROUNDS: u32 = 16;
 /// The most bytes of pages in one request; some services take no more than 10 MB.
 const MOST_BYTES: usize = 8 << 20;
-/// How many pages are looked for at once when an attempt is discarded.
-const PAGES_AT_ONCE: u32 = 32;
 
-fn results(id: String) -> Key {
+pub(crate) fn results(id: String) -> Key {
     Key { index: Index::Results, id }
 }
 
@@ -27,7 +25,7 @@ fn encoded(body: serde_json::Result<String>) -> Result<String, StoreError> {
 }
 
 /// A document named by an attempt of mine exists: an earlier try of the same write made it.
-fn acknowledged(outcome: Result<Version, StoreError>) -> Result<Option<Version>, StoreError> {
+pub(crate) fn acknowledged(outcome: Result<Version, StoreError>) -> Result<Option<Version>, StoreError> {
     match outcome {
         Ok(version) => Ok(Some(version)),
         Err(StoreError::Conflict) => Ok(None),
@@ -35,7 +33,7 @@ fn acknowledged(outcome: Result<Version, StoreError>) -> Result<Option<Version>,
     }
 }
 
-fn too_busy() -> StoreError {
+pub(crate) fn too_busy() -> StoreError {
     StoreError::Unavailable("the statement's companion is changed by others all the time".to_owned())
 }
 
@@ -102,7 +100,7 @@ impl<D: Documents> Store<D> {
     }
 
     /// Notes in the companion that an attempt is about to stage something, before it does.
-    async fn note_attempt(&self, outcome: &Outcome<'_>) -> Result<(), StoreError> {
+    pub(crate) async fn note_attempt(&self, outcome: &Outcome<'_>) -> Result<(), StoreError> {
         let new = Companion { attempts: 1, staged: vec![outcome.attempt], ..plain(outcome.statement) };
         if acknowledged(self.write(new_companion(outcome.statement, &new), false).await)?.is_some() {
             return Ok(());
@@ -123,7 +121,7 @@ impl<D: Documents> Store<D> {
     /// Publishes at this version. False: it is old.
     async fn publish_at(&self, outcome: &Outcome<'_>, at: Version) -> Result<bool, StoreError> {
         let key = results(ids::result(&outcome.statement.id, outcome.attempt));
-        let op = Op::Update { key, at, fields: text(&wire::result::visible(outcome)) };
+        let op = Op::Update { key, at, fields: text(&wire::result::published(outcome)) };
         Ok(acknowledged(self.write(op, true).await)?.is_some())
     }
 
@@ -199,15 +197,13 @@ impl<D: Documents> ResultStore for Store<D> {
         for (n, page) in (first..).zip(pages) {
             let body = encoded(wire::result::page(outcome, n, page))?;
             if bytes + body.len() > MOST_BYTES && !ops.is_empty() {
-                self.create_all(std::mem::take(&mut ops)).await?;
+                self.make_pages(std::mem::take(&mut ops)).await?;
                 bytes = 0;
             }
             bytes += body.len();
             ops.push(Op::Create { key: state(ids::page(&outcome.statement.id, outcome.attempt, n)), body });
         }
-        self.create_all(ops).await?;
-        // A successor may have published, and swept what it found, before these came.
-        self.name_attempt(outcome).await
+        self.make_pages(ops).await
     }
 
     async fn stage(
@@ -315,32 +311,8 @@ impl<D: Documents> ResultStore for Store<D> {
     }
 
     async fn discard(&self, outcome: &Outcome<'_>) -> Result<(), StoreError> {
-        let statement = &outcome.statement.id;
-        self.staged().remove(&(statement.clone(), outcome.attempt));
-        let mut first = 0;
-        loop {
-            let mut keys: Vec<Key> =
-                (first..first + PAGES_AT_ONCE).map(|n| state(ids::page(statement, outcome.attempt, n))).collect();
-            if first == 0 {
-                keys.push(results(ids::result(statement, outcome.attempt)));
-            }
-            let found = self.documents.get(&keys, false).await?;
-            let ops: Vec<Op> = keys
-                .into_iter()
-                .zip(found)
-                .filter_map(|(key, found)| Some(Op::Delete { key, at: found?.version }))
-                .collect();
-            let pages = ops.iter().any(|op| matches!(op, Op::Delete { key, .. } if key.index == Index::State));
-            if !ops.is_empty() {
-                for outcome in self.documents.bulk(ops, false).await? {
-                    acknowledged(outcome)?;
-                }
-            }
-            if !pages {
-                return Ok(());
-            }
-            first += PAGES_AT_ONCE;
-        }
+        self.staged().remove(&(outcome.statement.id.clone(), outcome.attempt));
+        self.remove(outcome).await
     }
 
     async fn result(&self, query_id: &QueryId) -> Result<Option<ResultDocument>, StoreError> {
@@ -371,15 +343,5 @@ impl<D: Documents> Store<D> {
         let Some(query) = &statement.query_id else { return Ok(true) };
         let made = acknowledged(self.write(new_guard(query, statement), false).await)?;
         Ok(made.is_some() || self.guarded_for(query, &statement.id).await?)
-    }
-
-    async fn create_all(&self, ops: Vec<Op>) -> Result<(), StoreError> {
-        if ops.is_empty() {
-            return Ok(());
-        }
-        for outcome in self.documents.bulk(ops, false).await? {
-            acknowledged(outcome)?;
-        }
-        Ok(())
     }
 }

@@ -29,6 +29,27 @@ pub enum Scope {
     Batch,
 }
 
+impl Scope {
+    pub(crate) fn session_key(self, id: &SessionId) -> Key {
+        match self {
+            Scope::Requests => Key { index: Index::Requests, id: id.as_str().to_owned() },
+            Scope::Batch => state(ids::batch_session(id)),
+        }
+    }
+
+    pub(crate) fn statement_key(self, id: &StatementId) -> Key {
+        match self {
+            Scope::Requests => Key { index: Index::Requests, id: id.as_str().to_owned() },
+            Scope::Batch => state(ids::batch(id)),
+        }
+    }
+
+    pub(crate) fn read_statement(self, found: &Found) -> Result<Stored<Statement>, BadField> {
+        let id = (self == Scope::Requests).then_some(found.id.as_str());
+        Ok(Stored { version: found.version, value: wire::statement::read(id, &found.source)? })
+    }
+}
+
 /// What the three indices are called, and where sessions and statements are. SQLite and memory hold one of each and
 /// heed only the scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,17 +141,11 @@ impl<D: Documents> Store<D> {
     }
 
     pub(crate) fn session_key(&self, id: &SessionId) -> Key {
-        match self.scope {
-            Scope::Requests => Key { index: Index::Requests, id: id.as_str().to_owned() },
-            Scope::Batch => state(ids::batch_session(id)),
-        }
+        self.scope.session_key(id)
     }
 
     pub(crate) fn statement_key(&self, id: &StatementId) -> Key {
-        match self.scope {
-            Scope::Requests => Key { index: Index::Requests, id: id.as_str().to_owned() },
-            Scope::Batch => state(ids::batch(id)),
-        }
+        self.scope.statement_key(id)
     }
 
     /// In the state index each document says what it is.
@@ -143,8 +158,7 @@ impl<D: Documents> Store<D> {
     }
 
     pub(crate) fn read_statement(&self, found: &Found) -> Result<Stored<Statement>, BadField> {
-        let id = (self.scope == Scope::Requests).then_some(found.id.as_str());
-        Ok(Stored { version: found.version, value: wire::statement::read(id, &found.source)? })
+        self.scope.read_statement(found)
     }
 
     pub(crate) fn open(&self, id: &SessionId, found: Vec<Found>) -> Open {
@@ -288,7 +302,7 @@ impl<D: Documents> SessionStore for Store<D> {
         &self,
         ids: &[SessionId],
     ) -> Result<Vec<Result<Option<Stored<Session>>, StoreError>>, StoreError> {
-        self.read_sessions(ids).await
+        self.read_sessions(self.scope, ids).await
     }
 
     async fn write_sessions(

@@ -7,7 +7,7 @@ use firesteel_model::{Attempt, SessionId, Statement, StatementId, StatementState
 use firesteel_session::ports::{Left, Outcome, ResultStore, StoreError};
 
 use crate::documents::{Documents, Field, Index, Key, Op, Order, Search};
-use crate::store::{Store, state, text};
+use crate::store::{Scope, Store, state, text};
 use crate::wire::state::UNPUBLISHED;
 use crate::wire::{self, ids};
 
@@ -28,12 +28,13 @@ impl<D: Documents> Store<D> {
         let hits = self.documents.search(&Search { index, terms, or: Vec::new(), order, limit: usize::MAX }).await?;
         // What is unreadable is told by whoever serves its session.
         let statements = hits.iter().filter_map(|hit| self.read_statement(hit).ok()).collect();
-        let mut left = self.with_sessions(statements).await?;
+        let mut left = self.with_sessions(self.scope, statements).await?;
         left.retain(|left| left.session.as_ref().is_none_or(|session| session.value.state.is_ended()));
         Ok(left)
     }
 
     pub(crate) async fn find_left_unpublished(&self) -> Result<Vec<Left>, StoreError> {
+        self.name_staged().await?;
         self.flush_marks().await?;
         self.documents.refresh(Index::State).await?;
         let terms = vec![(Field::Kind, vec!["companion".to_owned()]), (Field::State, vec![UNPUBLISHED.to_owned()])];
@@ -46,29 +47,40 @@ impl<D: Documents> Store<D> {
             .iter()
             .filter_map(|hit| StatementId::new(hit.source["statementId"].as_str()?).ok())
             .collect();
-        let mut ended = Vec::new();
+        let mut left = Vec::new();
         for some in ids.chunks(AT_ONCE) {
-            let keys: Vec<Key> = some.iter().map(|id| self.statement_key(id)).collect();
-            // One that is not here is another request index's.
-            for found in self.documents.get(&keys, true).await?.into_iter().flatten() {
-                ended.extend(self.read_statement(&found).ok().filter(|s| s.value.state.is_terminal()));
+            for scope in [Scope::Requests, Scope::Batch] {
+                let found = self.statements_in(scope, some).await?;
+                let ended = found.into_iter().flatten().filter(|s| s.value.state.is_terminal()).collect();
+                left.extend(self.with_sessions(scope, ended).await?);
             }
         }
-        self.with_sessions(ended).await
+        Ok(left)
+    }
+
+    /// These statements, in the order of their ids. None: it is another request index's, or unreadable, which whoever serves its session tells.
+    pub(crate) async fn statements_in(
+        &self,
+        scope: Scope,
+        ids: &[StatementId],
+    ) -> Result<Vec<Option<Stored<Statement>>>, StoreError> {
+        let keys: Vec<Key> = ids.iter().map(|id| scope.statement_key(id)).collect();
+        let found = self.documents.get(&keys, true).await?;
+        Ok(found.into_iter().map(|found| scope.read_statement(&found?).ok()).collect())
     }
 
     /// Each with its session. Of a session that is there and cannot be read nothing is known: its statements are left alone.
-    async fn with_sessions(&self, statements: Vec<Stored<Statement>>) -> Result<Vec<Left>, StoreError> {
+    async fn with_sessions(&self, scope: Scope, statements: Vec<Stored<Statement>>) -> Result<Vec<Left>, StoreError> {
         let ids: BTreeSet<&SessionId> = statements.iter().map(|s| &s.value.session).collect();
         let ids: Vec<SessionId> = ids.into_iter().cloned().collect();
         let mut sessions = BTreeMap::new();
         for some in ids.chunks(AT_ONCE) {
-            let read = self.read_sessions(some).await?;
+            let read = self.read_sessions(scope, some).await?;
             sessions.extend(some.iter().zip(read).filter_map(|(id, session)| Some((id, session.ok()?))));
         }
         let known = statements.into_iter().filter_map(|statement| {
             let session = sessions.get(&statement.value.session)?.clone();
-            Some(Left { statement, session })
+            Some(Left { statement, session, batch: scope == Scope::Batch })
         });
         Ok(known.collect())
     }

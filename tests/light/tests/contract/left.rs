@@ -3,6 +3,9 @@
 use firesteel_model::{Attempt, RunnerId, Session, SessionId, SessionState, Statement, StatementId, StatementState};
 use firesteel_session::journal::{Entry, Found, Record, What};
 use firesteel_session::ports::{Companion, Left, Page, StoreError, Totals};
+use firesteel_store::documents::{Index, Key, Op};
+use firesteel_store::wire;
+use serde_json::{Value, json};
 
 use crate::people::{
     attempt, claimed, columns, failed, in_results, outcome, query, rows, running, session, statement, totals,
@@ -16,6 +19,8 @@ crate::stories! { Requests;
     what_a_dead_runner_decided_is_found_and_published_and_its_other_attempts_go
     a_published_result_does_not_hide_what_a_released_attempt_left
     what_a_runner_stages_after_its_successor_has_published_is_found_and_goes
+    a_staged_result_that_no_companion_names_is_found_and_goes
+    what_a_batch_left_is_found_by_who_serves_sessions
     a_failure_that_was_announced_is_found_and_told
     a_cancelled_statement_leaves_nothing
     settling_what_is_settled_changes_nothing
@@ -135,16 +140,60 @@ async fn what_a_runner_stages_after_its_successor_has_published_is_found_and_goe
     let ended = Statement { state: StatementState::Success, ..st.clone() };
     stores.b.publish(&outcome(&ended, second)).await.unwrap();
     assert_eq!(unpublished(stores).await, []);
-    // It wakes, and knows of nothing yet; and it is slow: its second page comes when the first is swept.
+    // It wakes, and knows of nothing yet.
+    let page = [Page { rows: rows() }];
+    stores.a.stage_pages(&outcome(&st, first), 0, &page).await.unwrap();
+    assert_eq!(unpublished(stores).await, [("st".to_owned(), "success")]);
+    stores.b.settle(&outcome(&ended, second)).await.unwrap();
+    assert_eq!(unpublished(stores).await, []);
+    // What it sends again, or sends now, is refused.
     for n in 0..2 {
-        stores.a.stage_pages(&outcome(&st, first), n, &[Page { rows: rows() }]).await.unwrap();
-        assert_eq!(unpublished(stores).await, [("st".to_owned(), "success")], "page {n}");
-        stores.b.settle(&outcome(&ended, second)).await.unwrap();
-        assert_eq!(unpublished(stores).await, []);
+        assert_eq!(stores.a.stage_pages(&outcome(&st, first), n, &page).await, Err(StoreError::Conflict), "page {n}");
         let late = stores.b.page(&st.id, first, n).await;
         assert!(matches!(late, Err(StoreError::Corrupt(_))), "{late:?}");
     }
     assert_eq!(stores.b.result(&query("q-st")).await.unwrap().unwrap().rows, rows());
+}
+
+async fn a_staged_result_that_no_companion_names_is_found_and_goes(stores: &Stores) {
+    let (st, first) = claimed(stores, "st").await;
+    stores.a.stage(&outcome(&st, first), &columns(), &rows(), totals()).await.unwrap();
+    stores.b.write_statement(&st.id, first.claim, &StatementState::Cancelled).await.unwrap();
+    let ended = Statement { state: StatementState::Cancelled, ..st.clone() };
+    stores.b.settle(&outcome(&ended, first)).await.unwrap();
+    assert_eq!((unpublished(stores).await, in_results(stores).await), (vec![], vec![]));
+    // A process that died sent it, of an attempt that it could name nowhere; and the first's is sent once more.
+    let second = Attempt { n: 2, ..first };
+    for attempt in [first, second] {
+        let body = wire::result::staged(&outcome(&st, attempt), &columns(), &rows(), 0).unwrap();
+        let key = Key { index: Index::Results, id: wire::ids::result(&st.id, attempt) };
+        stores.raw.bulk(vec![Op::Create { key, body }], true).await.unwrap().remove(0).unwrap();
+        assert_eq!(unpublished(stores).await, [("st".to_owned(), "cancelled")]);
+        stores.b.settle(&outcome(&ended, first)).await.unwrap();
+        assert_eq!((unpublished(stores).await, in_results(stores).await), (vec![], vec![]));
+    }
+}
+
+async fn what_a_batch_left_is_found_by_who_serves_sessions(stores: &Stores) {
+    stores.a.prepare(true).await.unwrap();
+    let st = statement("app/job/q", 1);
+    let made = wire::statement::new(&st);
+    let mut document = Value::Object(made);
+    document["kind"] = json!("batch");
+    let key = Key { index: Index::State, id: wire::ids::batch(&st.id) };
+    let op = Op::Create { key: key.clone(), body: document.to_string() };
+    let claim = stores.raw.bulk(vec![op], false).await.unwrap().remove(0).unwrap();
+    let first = attempt(claim, 1);
+    stores.a.stage(&outcome(&st, first), &columns(), &rows(), totals()).await.unwrap();
+    let fields = json!({ "state": "success" }).to_string();
+    stores.raw.bulk(vec![Op::Update { key, at: claim, fields }], false).await.unwrap().remove(0).unwrap();
+
+    let left = stores.b.left_unpublished().await.unwrap();
+    let found: Vec<_> = left.iter().map(|l| (l.statement.value.id.as_str(), l.batch, l.session.is_none())).collect();
+    assert_eq!(found, [("app/job/q", true, true)]);
+    let ended = Statement { state: StatementState::Success, ..st };
+    stores.b.settle(&outcome(&ended, first)).await.unwrap();
+    assert_eq!(stores.b.result(&query("q-app/job/q")).await.unwrap().unwrap().rows, rows());
     assert_eq!(unpublished(stores).await, []);
 }
 

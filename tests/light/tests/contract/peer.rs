@@ -67,7 +67,7 @@ fn our_documents_have_the_peer_s_fields_and_a_statement_no_other() {
     let outcome = outcome(&st, attempt(Version { term: 1, seq_no: 2 }, 3));
     let staged: Value = serde_json::from_str(&wire::result::staged(&outcome, &columns(), &rows(), 7).unwrap()).unwrap();
     let mut published = staged.clone();
-    published.as_object_mut().unwrap().extend(wire::result::visible(&outcome));
+    published.as_object_mut().unwrap().extend(wire::result::published(&outcome));
     assert_eq!(fields(&published), fields(&source("result_hit")));
     let hidden: Vec<String> = fields(&published).difference(&fields(&staged)).cloned().collect();
     assert_eq!(hidden, ["jobRunId", "queryId"]);

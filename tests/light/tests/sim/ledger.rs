@@ -35,8 +35,6 @@ pub struct Book {
     pub statements: BTreeMap<String, Story>,
     pub sessions: BTreeMap<String, Held>,
     pub processes: BTreeMap<String, Facts>,
-    /// Documents that arrived after their sender had lost the statement that they are of: nobody looks for them again.
-    pub late: BTreeSet<String>,
     /// What was written, line by line, if somebody is to read it.
     pub story: Option<Vec<String>>,
     runs: i64,
@@ -232,7 +230,7 @@ impl Ledger {
             ("session", _) => self.session(by, before, after),
             _ if key.index == Index::Results => results::result(self, store, by, key, before, after),
             (_, "companion") => results::companion(self, by, before, after),
-            (_, "page") => results::page(self, store, by, before, after),
+            (_, "page" | "fence") => results::page(self, store, by, before, after),
             (_, "write") => self.marker(by, before, after),
             (_, "journal") => self.record(by, key, before, after),
             _ => Vec::new(),

@@ -74,7 +74,7 @@ impl Observed {
     }
 
     pub fn write(&self, op: Op) -> Result<Version, StoreError> {
-        let key = key_of(&op).clone();
+        let key = op.key().clone();
         let before = self.find(&key);
         let done = at_once(self.memory.bulk(vec![op], false)).expect("memory fails never").remove(0);
         match &done {
@@ -83,11 +83,5 @@ impl Observed {
             Err(other) => self.ledger.wrong(format!("{} wrote what no store takes: {other}", self.by)),
         }
         done
-    }
-}
-
-pub fn key_of(op: &Op) -> &Key {
-    match op {
-        Op::Create { key, .. } | Op::Update { key, .. } | Op::Delete { key, .. } => key,
     }
 }

@@ -11,7 +11,7 @@ use firesteel_session::ports::StoreError;
 use firesteel_store::documents::{Field, Found, Index, Key, Op, Search};
 use serde_json::{Value, json};
 
-use crate::observer::{Observed, key_of};
+use crate::observer::Observed;
 
 /// A rule that is absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +54,10 @@ pub enum Fault {
     SweptRunning,
     /// Nothing is swept.
     NoSweep,
+    /// Pages of another's attempt are removed, and nothing takes the place of the one that is on its way.
+    NoFence,
+    /// What is staged and not named by its companion is not looked for.
+    UnnamedStaged,
 }
 
 /// The fault of one process, if it has one.
@@ -104,7 +108,7 @@ impl Planted {
 
     /// Writes at the store, or does something else.
     pub fn write(&self, store: &Observed, op: Op) -> Result<Version, StoreError> {
-        let there = store.find(key_of(&op));
+        let there = store.find(op.key());
         let none = Version { term: 1, seq_no: 0 };
         match (self.fault, op, there) {
             (Some(Fault::BlindClaim), Op::Update { key, fields, at }, Some(there)) => {
@@ -117,7 +121,7 @@ impl Planted {
             (Some(Fault::RevivingHeartbeat), op, Some(there)) if is_heartbeat(&op) => {
                 let mut fields = fields(&op);
                 fields["state"] = json!("running");
-                let key = key_of(&op).clone();
+                let key = op.key().clone();
                 store.write(Op::Update { key, at: there.version, fields: fields.to_string() })
             }
             (Some(Fault::NoopAdoption), Op::Update { key, at, fields: text }, Some(there))
@@ -140,6 +144,10 @@ impl Planted {
                 let mut body: Value = serde_json::from_str(&body).unwrap_or_default();
                 body["attempts"] = json!(1);
                 store.write(Op::Create { key, body: body.to_string() })
+            }
+            (Some(Fault::NoFence), Op::Create { body, .. }, None) if body.contains(r#""kind":"fence""#) => Ok(none),
+            (Some(Fault::NoFence), Op::Update { key, at, .. }, _) if is_kind(&key, "page-") => {
+                store.write(Op::Delete { key, at })
             }
             (Some(Fault::NoMarker), Op::Create { key, .. }, _) if is_kind(&key, "write-") => Ok(none),
             (Some(Fault::PublishFirst), Op::Create { key, body }, _)
@@ -180,10 +188,10 @@ impl Planted {
         let lost = matches!(answer, Err(StoreError::Unknown(_)));
         match self.fault {
             Some(Fault::LostReplyAsConflict) if lost && is_claim(op) => {
-                self.given_up.lock().unwrap().insert(key_of(op).id.clone());
+                self.given_up.lock().unwrap().insert(op.key().id.clone());
                 Ok(vec![Err(StoreError::Conflict)])
             }
-            Some(Fault::ClaimByJob) if lost && is_claim(op) => match store.find(key_of(op)) {
+            Some(Fault::ClaimByJob) if lost && is_claim(op) => match store.find(op.key()) {
                 Some(there)
                     if there.source["state"] == "running" && there.source["jobId"].as_str() == self.job.as_deref() =>
                 {
@@ -236,6 +244,9 @@ impl Planted {
             if self.has(Fault::NoSweep) {
                 found.clear();
             }
+        }
+        if self.has(Fault::UnnamedStaged) && search.terms.iter().any(|(field, _)| *field == Field::Status) {
+            found.clear();
         }
         if search.index == Index::Requests {
             if self.has(Fault::Overtaking)

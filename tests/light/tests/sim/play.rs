@@ -22,6 +22,8 @@ pub struct Played {
 
 /// How long statements may take to end once nothing goes wrong, in milliseconds.
 const PATIENCE: u64 = 30_000;
+/// Until then a request may come that was sent before, in milliseconds.
+const LATEST: u64 = 2_100;
 
 async fn pause(millis: u64) {
     tokio::time::sleep(Duration::from_millis(millis)).await;
@@ -157,12 +159,13 @@ async fn calm(world: &mut World, dice: &mut Dice, sessions: &[Served]) {
     // Sessions that nobody serves any more are swept by whoever serves another.
     let other = Served { session: "other".into(), job: None, excluded: Vec::new(), batch: false, policy: policy() };
     world.start(&other, dice);
-    let until = world.ledger.now() + PATIENCE;
+    let (latest, until) = (world.ledger.now() + LATEST, world.ledger.now() + PATIENCE);
     loop {
         pause(50).await;
         world.left().await;
         let (open, left) = (world.open(), results::left(&world.ledger, &world.store("auditor")));
-        if open.is_empty() && left.is_empty() || !world.ledger.book().wrong.is_empty() {
+        let over = world.ledger.now() > latest && open.is_empty() && left.is_empty();
+        if over || !world.ledger.book().wrong.is_empty() {
             return;
         }
         if world.ledger.now() > until {

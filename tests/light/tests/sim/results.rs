@@ -142,9 +142,6 @@ pub fn result(
             }
         }
         (Some(_), None) => wrong.extend(removed(store, by, &id, &story, attempt)),
-        (None, Some(_)) if is_late(&story, by) => {
-            book.late.insert(key.id.clone());
-        }
         _ => {}
     }
     wrong
@@ -161,38 +158,24 @@ fn removed(store: &Observed, by: &str, id: &str, story: &Story, attempt: Option<
         .then(|| format!("I4: a part of the running attempt of {id} was removed, which is {claimer}'s"))
 }
 
-/// It was sent by somebody who had the statement when he sent it, and has it no more.
-fn is_late(story: &Story, by: &str) -> bool {
-    story.end.is_some() || story.claim.as_ref().is_none_or(|(claimer, _)| claimer != by)
-}
-
-/// A page was written.
+/// A page was written, or the fence that is left in its place.
 pub fn page(ledger: &Ledger, store: &Observed, by: &str, before: Option<&Found>, after: Option<&Found>) -> Vec<String> {
     let Some(either) = before.or(after) else { return Vec::new() };
     let id = text(either, "statementId");
     let Some(story) = ledger.book().statements.get(id).cloned() else {
         return vec![format!("a page of {id}, which is not")];
     };
-    match (before, after) {
-        (Some(before), None) => removed(store, by, id, &story, attempt(before, "attempt")).into_iter().collect(),
-        (Some(_), Some(_)) => vec![format!("a page of {id} was changed")],
-        (None, Some(made)) if is_late(&story, by) => {
-            ledger.book().late.insert(made.id.clone());
-            Vec::new()
+    match (before.map(|b| text(b, "kind")), after.map(|a| text(a, "kind"))) {
+        (None, _) | (Some("fence"), Some("fence")) => Vec::new(),
+        (Some("page"), Some("fence")) => {
+            removed(store, by, id, &story, attempt(either, "attempt")).into_iter().collect()
         }
-        _ => Vec::new(),
+        _ => vec![format!("a page of {id} was changed")],
     }
 }
 
 fn every(store: &Observed, index: Index, terms: Vec<(Field, Vec<String>)>) -> Vec<Found> {
     store.search(&Search { index, terms, or: Vec::new(), order: Order::Newest(Field::Updated), limit: usize::MAX })
-}
-
-/// Its companion names it. A runner that dies between the two leaves what no sweep finds and no reader sees.
-fn is_marked(store: &Observed, result: &str) -> bool {
-    let Some((id, attempt)) = result.strip_prefix("result-").and_then(|r| r.rsplit_once('/')) else { return true };
-    let companion = store.find(&state(ids::companion(&statement(id))));
-    companion.is_some_and(|c| c.source["staged"].to_string().contains(attempt))
 }
 
 /// What is left to be done, once all is over and swept: nothing staged remains, and all that ended is published.
@@ -202,19 +185,10 @@ pub fn left(ledger: &Ledger, store: &Observed) -> Vec<String> {
     let (pages, companions) = (every(store, Index::State, of("page")), every(store, Index::State, of("companion")));
     let mut left = Vec::new();
     let visible = |d: &Found| !text(d, "queryId").is_empty();
-    let late = ledger.book().late.clone();
-    left.extend(
-        documents
-            .iter()
-            .filter(|d| !visible(d) && !late.contains(&d.id) && is_marked(store, &d.id))
-            .map(|d| format!("`{}` is still staged", d.id)),
-    );
+    left.extend(documents.iter().filter(|d| !visible(d)).map(|d| format!("`{}` is still staged", d.id)));
     for page in pages {
         let id = text(&page, "statementId");
         let succeeded = ledger.book().statements.get(id).and_then(|s| s.end.as_ref()).is_some_and(|e| e.0 == "success");
-        if late.contains(&page.id) {
-            continue;
-        }
         if !succeeded || candidate(store, id) != attempt(&page, "attempt") {
             left.push(format!("`{}` is nobody's page", page.id));
         }

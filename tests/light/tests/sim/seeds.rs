@@ -109,7 +109,7 @@ fn a_seed_is_one_story() {
 }
 
 /// A simulation that cannot fail proves nothing. Each row: a rule that is absent, and words of what must be seen then.
-const PLANTED: [(Fault, &str); 19] = [
+const PLANTED: [(Fault, &str); 21] = [
     (Fault::BlindClaim, "I1: "),
     (Fault::BlindHeartbeat, "I5: "),
     (Fault::RevivingHeartbeat, "I5: "),
@@ -129,6 +129,8 @@ const PLANTED: [(Fault, &str); 19] = [
     (Fault::KeptDefine, "`show`) succeeded with"),
     (Fault::SweptRunning, "a part of the running attempt"),
     (Fault::NoSweep, "never swept"),
+    (Fault::NoFence, "is nobody's page"),
+    (Fault::UnnamedStaged, "is still staged"),
 ];
 
 #[test]

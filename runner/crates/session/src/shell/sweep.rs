@@ -72,7 +72,7 @@ async fn round(job: &Job, in_hand: impl Fn(&Statement) -> bool, seen: &mut Seen)
         }
         let swept = match what {
             Found::Open => end(job, &left).await,
-            Found::Unpublished => settle(job, &left.statement.value).await,
+            Found::Unpublished => settle(job, &left, &left.statement.value).await,
         };
         match swept {
             Ok(()) => {
@@ -99,10 +99,18 @@ async fn end(job: &Job, left: &Left) -> Result<(), StoreError> {
     let verdict = Verdict::Failed(fault);
     let attempt = Attempt { claim: left.statement.version, n: 0 };
     let state = perform::decide(job, statement, left.statement.version, attempt, verdict).await?.1;
-    settle(job, &Statement { state, ..statement.clone() }).await
+    settle(job, left, &Statement { state, ..statement.clone() }).await
 }
 
-async fn settle(job: &Job, statement: &Statement) -> Result<(), StoreError> {
+async fn settle(job: &Job, left: &Left, statement: &Statement) -> Result<(), StoreError> {
     let attempt = Attempt { claim: firesteel_model::Version { term: 0, seq_no: 0 }, n: 0 };
-    job.store.settle(&perform::outcome(job, statement, attempt, 0)).await
+    let session = left.session.as_ref().filter(|_| left.batch).map(|session| &session.value);
+    let mut outcome = perform::outcome(job, statement, attempt, 0);
+    if let Some(session) = session {
+        outcome.job_type = "batch";
+        outcome.application = &session.application;
+        let runner = session.owner.as_ref().map(|owner| owner.runner.as_str());
+        outcome.job = session.job.as_ref().map(firesteel_model::JobId::as_str).or(runner).unwrap_or_default();
+    }
+    job.store.settle(&outcome).await
 }

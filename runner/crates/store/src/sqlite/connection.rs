@@ -16,13 +16,13 @@ use super::{SqliteOptions, Synchronous};
 use crate::documents::{Field, Found, Index, Key, Op, Order, Search};
 
 /// Kept in the file's header; a file with a higher one is refused.
-const SCHEMA_VERSION: i64 = 2;
+const SCHEMA_VERSION: i64 = 3;
 
 /// "Fire" in the file's header: whose it is.
 const APPLICATION: i64 = 0x4669_7265;
 
 /// What makes of a file of version n one of version n + 1.
-const SCHEMA: [&str; 2] = [
+const SCHEMA: [&str; 3] = [
     "
     CREATE TABLE documents (
         collection INTEGER NOT NULL,
@@ -49,6 +49,10 @@ const SCHEMA: [&str; 2] = [
     CREATE INDEX by_state ON documents (collection, type, state, submit_time, id) WHERE type IS NOT NULL;
     CREATE INDEX by_kind ON documents (collection, kind, state) WHERE kind IS NOT NULL;
     PRAGMA user_version = 2;",
+    "
+    ALTER TABLE documents ADD COLUMN status AS (json ->> '$.status') VIRTUAL;
+    CREATE INDEX by_status ON documents (collection, status) WHERE status IS NOT NULL;
+    PRAGMA user_version = 3;",
 ];
 
 /// Why SQLite did not do as asked.
@@ -352,6 +356,7 @@ fn column(field: Field) -> &'static str {
         Field::Session => "session_id",
         Field::Kind => "kind",
         Field::Query => "query_id",
+        Field::Status => "status",
         Field::Submitted => "submit_time",
         Field::Renewed => "last_update_time",
         Field::Updated => "update_time",
@@ -402,6 +407,12 @@ mod tests {
                 vec![Field::Kind, state],
                 Order::Oldest(Field::Submitted),
                 "by_kind (collection=? AND kind=? AND state=?)",
+            ),
+            (
+                Index::Results,
+                vec![Field::Status],
+                Order::Newest(Field::Updated),
+                "by_status (collection=? AND status=?)",
             ),
         ] {
             let terms = fields.into_iter().map(|field| (field, vec![String::new(), String::new()])).collect();

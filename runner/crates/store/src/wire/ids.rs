@@ -76,6 +76,13 @@ pub fn result(statement: &StatementId, attempt: Attempt) -> String {
     id("result", &format!("{statement}/{attempt}"))
 }
 
+/// Whose result a document of the result index is, by its id: None if that says nothing of it.
+#[must_use]
+pub fn of_result(id: &str) -> Option<(StatementId, Attempt)> {
+    let (statement, attempt) = id.strip_prefix("result-")?.rsplit_once('/')?;
+    Some((StatementId::new(statement).ok()?, attempt.parse().ok()?))
+}
+
 /// Result index: the result of a failed statement, whoever makes it.
 #[must_use]
 pub fn failure(statement: &StatementId) -> String {

@@ -53,6 +53,9 @@ impl<'a> Document<'a> {
     }
 }
 
+/// `status` of a result that no reader finds yet.
+pub const STAGED: &str = "STAGED";
+
 /// The document of a success, without the fields by which a reader finds it.
 ///
 /// # Errors
@@ -61,13 +64,21 @@ pub fn staged(outcome: &Outcome<'_>, columns: &[Column], rows: &[String], now: u
     serde_json::to_string(&Document {
         result: Some(rows),
         schema: Some(columns.iter().map(column).collect()),
+        status: STAGED,
         ..Document::of(outcome, now)
     })
 }
 
-/// The fields by which a reader finds a result.
+/// The fields that make a staged result one that a reader finds.
 #[must_use]
-pub fn visible(outcome: &Outcome<'_>) -> Map<String, Value> {
+pub fn published(outcome: &Outcome<'_>) -> Map<String, Value> {
+    let mut fields = object(json!({ "status": "SUCCESS" }));
+    fields.append(&mut visible(outcome));
+    fields
+}
+
+/// The fields by which a reader finds a result.
+fn visible(outcome: &Outcome<'_>) -> Map<String, Value> {
     let mut fields = object(json!({ "jobRunId": outcome.job }));
     if let Some(query) = &outcome.statement.query_id {
         fields.insert("queryId".to_owned(), json!(query.as_str()));
@@ -132,6 +143,32 @@ pub fn page(outcome: &Outcome<'_>, n: u32, page: &Page) -> serde_json::Result<St
         page: n,
         result: &page.rows,
     })
+}
+
+/// The fields that make a fence of a page, so that it cannot come any more.
+#[must_use]
+pub fn into_fence() -> Map<String, Value> {
+    object(json!({ "kind": "fence", "result": [] }))
+}
+
+/// The document that takes the place of page `n` before that comes.
+#[must_use]
+pub fn fence(outcome: &Outcome<'_>, n: u32) -> Map<String, Value> {
+    let mut fields = into_fence();
+    fields.append(&mut object(json!({
+        "formatVersion": FORMAT_VERSION,
+        "statementId": outcome.statement.id.as_str(),
+        "sessionId": outcome.statement.session.as_str(),
+        "attempt": outcome.attempt.to_string(),
+        "page": n,
+    })));
+    fields
+}
+
+/// Whether what stands in a page's place is a fence.
+#[must_use]
+pub fn is_fence(source: &Value) -> bool {
+    of_kind(source, "fence").is_ok()
 }
 
 /// Reads a page, and checks that it is of this statement and attempt.
