@@ -79,15 +79,15 @@ pub struct Held {
 /// A process.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// The session it is to serve.
+    /// The session it is to serve; with a star: the sessions.
     pub session: String,
     pub alive: bool,
     /// Its clock missed some time: what it believes of its lease may be wrong, what it writes may not.
     pub misled: bool,
     /// It was told to stop.
     pub stopping: bool,
-    /// When it last searched its session to the end.
-    pub searched: u64,
+    /// When it last searched each session to the end.
+    pub searched: BTreeMap<String, u64>,
 }
 
 impl Book {
@@ -134,11 +134,11 @@ impl Ledger {
         self.book().count(what);
     }
 
-    /// A process searched its session to the end.
-    pub fn searched(&self, by: &str) {
+    /// A process searched a session to the end.
+    pub fn searched(&self, by: &str, session: &str) {
         let (now, mut book) = (self.now(), self.book());
         if let Some(facts) = book.processes.get_mut(by) {
-            facts.searched = now;
+            facts.searched.insert(session.to_owned(), now);
         }
     }
 
@@ -176,6 +176,7 @@ impl Ledger {
         let mut book = self.book();
         book.count("conflicts");
         if let Some(facts) = book.facts(by).cloned()
+            && !facts.session.ends_with('*')
             && book.owner(&facts.session) != Some(by)
         {
             book.count("fenced writes");
@@ -401,6 +402,9 @@ impl Ledger {
                 wrong.push(format!("I5: {id} was {from} and was written again, as {state}"));
             }
             if owner != held.owner {
+                if book.facts(by).is_some_and(|f| f.session.ends_with('*')) {
+                    book.count("sessions taken by a process of many");
+                }
                 let silent = now - held.renewed;
                 if held.owner.is_some() && held.lease > 0 {
                     if book.is_sound(by) && silent < held.lease {
@@ -428,7 +432,7 @@ impl Ledger {
                 }
             }
             if state == "dead" && from != "dead" && runs && book.facts(by).is_some_and(|f| !f.stopping) {
-                let searched = book.facts(by).map_or(0, |f| f.searched);
+                let searched = book.facts(by).and_then(|f| f.searched.get(&id).copied()).unwrap_or(0);
                 let left =
                     book.statements.iter().find(|(_, s)| s.session == id && s.end.is_none() && s.born < searched);
                 if let Some((left, _)) = left {

@@ -59,8 +59,10 @@ impl Observed {
     }
 
     pub fn search(&self, search: &Search) -> Vec<Found> {
-        if search.limit == usize::MAX && search.terms.iter().any(|(field, _)| *field == Field::Session) {
-            self.ledger.searched(&self.by);
+        if search.limit == usize::MAX
+            && let Some((_, sessions)) = search.terms.iter().find(|(field, _)| *field == Field::Session)
+        {
+            sessions.iter().for_each(|session| self.ledger.searched(&self.by, session));
         }
         at_once(self.memory.search(search)).expect("memory fails never")
     }

@@ -22,6 +22,8 @@ pub struct Played {
 
 /// How long statements may take to end once nothing goes wrong, in milliseconds.
 const PATIENCE: u64 = 30_000;
+/// Of so many seeds one has processes that serve all sessions.
+const POOLED: u64 = 5;
 /// Until then a request may come that was sent before, in milliseconds.
 const LATEST: u64 = 2_100;
 
@@ -44,8 +46,8 @@ fn statement(n: usize, dice: &mut Dice) -> String {
     }
 }
 
-/// The sessions of a seed, with one to three runners each.
-fn sessions(world: &mut World, dice: &mut Dice) -> Vec<Served> {
+/// The sessions of a seed, with one to three runners each; or with processes that serve them all, and perhaps a runner of one.
+fn sessions(world: &mut World, dice: &mut Dice, pooled: bool) -> Vec<Served> {
     let mut sessions = Vec::new();
     for n in 0..1 + dice.below(2) {
         let launched = dice.one_in(3) || world.fault == Some(Fault::ClaimByJob);
@@ -57,21 +59,36 @@ fn sessions(world: &mut World, dice: &mut Dice) -> Vec<Served> {
             job: launched.then(|| "j1".to_owned()),
             excluded: if launched && dice.one_in(3) { vec!["j0".into()] } else { Vec::new() },
             batch: false,
+            many: false,
             policy: Policy { on_stop, inactivity, ..policy() },
         };
-        if launched {
+        if launched || pooled {
             world.make(&served, dice);
         }
-        for _ in 0..1 + dice.below(3) {
+        let runners = 1 + dice.below(3);
+        for _ in u64::from(pooled)..if pooled { runners.min(2) } else { runners } {
             world.start(&served, dice);
         }
         sessions.push(served);
+    }
+    if pooled {
+        let many = Served { session: "s*".into(), job: None, excluded: Vec::new(), many: true, ..sessions[0].clone() };
+        for _ in 0..1 + dice.below(2) {
+            world.start(&many, dice);
+        }
     }
     sessions
 }
 
 fn batch(world: &mut World, dice: &mut Dice) {
-    let served = Served { session: "app/j/b".into(), job: None, excluded: Vec::new(), batch: true, policy: policy() };
+    let served = Served {
+        session: "app/j/b".into(),
+        job: None,
+        excluded: Vec::new(),
+        batch: true,
+        many: false,
+        policy: policy(),
+    };
     let text = dice.pick(&["write 30", "wait 700", "rows 40", "hang"]);
     world.make_batch(&served, text);
     for _ in 0..2 {
@@ -93,7 +110,7 @@ async fn mishap(world: &mut World, dice: &mut Dice, misled: bool) {
         }
         4..6 => world.freeze(n, dice.below(3 * LEASE), misled && dice.one_in(2)),
         6..8 => world.cut(n, dice.below(3 * LEASE)),
-        8..11 => world.processes[n].engine.crash(),
+        8..11 => world.crash(n),
         _ => {
             let served = world.processes[n].served.clone();
             world.stop(n);
@@ -157,7 +174,14 @@ async fn calm(world: &mut World, dice: &mut Dice, sessions: &[Served]) {
         world.start(&last, dice);
     }
     // Sessions that nobody serves any more are swept by whoever serves another.
-    let other = Served { session: "other".into(), job: None, excluded: Vec::new(), batch: false, policy: policy() };
+    let other = Served {
+        session: "other".into(),
+        job: None,
+        excluded: Vec::new(),
+        batch: false,
+        many: false,
+        policy: policy(),
+    };
     world.start(&other, dice);
     let (latest, until) = (world.ledger.now() + LATEST, world.ledger.now() + PATIENCE);
     loop {
@@ -178,7 +202,7 @@ pub async fn play(seed: u64, fault: Option<Fault>, told: bool) -> Played {
     let mut world = World::new(fault);
     world.ledger.book().story = told.then(Vec::new);
     let mut dice = Dice(seed);
-    let mut sessions = sessions(&mut world, &mut dice);
+    let mut sessions = sessions(&mut world, &mut dice, seed % POOLED == 4);
     if dice.one_in(4) || fault == Some(Fault::TwoBatches) {
         batch(&mut world, &mut dice);
     }
@@ -190,6 +214,7 @@ pub async fn play(seed: u64, fault: Option<Fault>, told: bool) -> Played {
             job: None,
             excluded: Vec::new(),
             batch: true,
+            many: false,
             policy: policy(),
         });
     }

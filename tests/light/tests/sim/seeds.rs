@@ -86,6 +86,7 @@ fn whatever_the_seed_each_statement_ends_once_with_what_belongs_to_it() {
         "releases",
         "duplicates left",
         "excluded",
+        "sessions taken by a process of many",
     ] {
         assert!(seeds < MANY || counts.get(what).is_some_and(|n| *n > 0), "these seeds saw no {what}");
     }

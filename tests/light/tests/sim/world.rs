@@ -7,14 +7,18 @@ use std::time::Duration;
 use firesteel_model::policy::{OnStop, Policy};
 use firesteel_model::runner::{Exit, Identity};
 use firesteel_model::{
-    JobId, QueryId, QueryText, RunnerId, Session, SessionChange, SessionId, Statement, StatementId, StatementState,
+    JobId, Pattern, QueryId, QueryText, RunnerId, Session, SessionChange, SessionId, Statement, StatementId,
+    StatementState,
 };
 use firesteel_session::counters::Counters;
-use firesteel_session::ports::{Clock, LargeResults, SessionStore, StoreError};
+use firesteel_session::pool::{Members, Pool};
+use firesteel_session::ports::{Clock, Engine, LargeResults, SessionStore, StoreError};
 use firesteel_session::result::Limits;
 use firesteel_session::shell::{Job, Shared, heart, run};
 use firesteel_store::documents::{Index, Key, Op};
 use firesteel_store::{Memory, Scope, Store};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
@@ -72,6 +76,8 @@ pub struct Served {
     pub excluded: Vec<String>,
     /// One statement of a batch job instead of a session's.
     pub batch: bool,
+    /// All sessions that `session` is a pattern of, in one process.
+    pub many: bool,
     pub policy: Policy,
 }
 
@@ -79,7 +85,8 @@ pub struct Served {
 pub struct Process {
     pub name: String,
     pub served: Served,
-    pub engine: Words,
+    /// One, or one for each of many sessions.
+    pub engines: Arc<Mutex<BTreeMap<SessionId, Words>>>,
     gate: Gate,
     clock: OwnClock,
     wires: [Wire; 2],
@@ -153,34 +160,47 @@ impl World {
         let wires = [self.wire(&name, &gate, dice, &planted), self.wire(&name, &gate, dice, &planted)];
         let scope = if served.batch { Scope::Batch } else { Scope::Requests };
         let clock = OwnClock::new(self.origin, dice.below(2_000_000));
-        let engine = Words::new(&name, self.ledger.clone());
+        let engines: Arc<Mutex<BTreeMap<SessionId, Words>>> = Arc::default();
+        let (made, by, ledger) = (Arc::clone(&engines), name.clone(), self.ledger.clone());
+        let engine_of = move |session: &SessionId| {
+            let mut made = made.lock().unwrap();
+            let words = made.entry(session.clone()).or_insert_with(|| Words::new(&by, ledger.clone()));
+            Arc::new(words.clone()) as Arc<dyn Engine>
+        };
         let (stop, stopped) = mpsc::unbounded_channel();
         let counters = Counters::default();
-        let shared = Shared::new(me.clone(), served.policy.clone());
-        let beating = heart::beat(
-            me.session.clone(),
-            Arc::clone(&shared),
-            Arc::new(Store::new(wires[1].clone(), scope)),
-            Arc::new(clock.clone()) as Arc<dyn Clock>,
-            counters.clone(),
-            Duration::from_millis(served.policy.heartbeat),
-        );
-        let job = Job {
-            me,
-            policy: served.policy.clone(),
-            limits: limits(),
-            store: Arc::new(Store::new(wires[0].clone(), scope)),
-            engine: Arc::new(engine.clone()),
-            clock: Arc::new(clock.clone()),
-            counters,
+        let [store, beats] = wires.clone().map(|wire| Arc::new(Store::new(wire, scope)));
+        let (policy, own) = (served.policy.clone(), Arc::new(clock.clone()) as Arc<dyn Clock>);
+        let (work, heart): (BoxFuture<'static, Exit>, BoxFuture<'static, ()>) = if served.many {
+            let pool = Pool {
+                patterns: vec![Pattern::new(&served.session).unwrap()],
+                me,
+                policy,
+                limits: limits(),
+                store,
+                engines: Arc::new(engine_of),
+                clock: own,
+                counters,
+                members: Members::default(),
+            };
+            let hearts = pool.hearts(beats);
+            (pool.run(stopped).boxed(), hearts.beat().boxed())
+        } else {
+            let shared = Shared::new(me.clone(), policy.clone());
+            let patience = Duration::from_millis(policy.heartbeat);
+            let (id, seen) = (me.session.clone(), Arc::clone(&shared));
+            let beating = heart::beat(id, seen, beats, Arc::clone(&own), counters.clone(), patience);
+            let engine = engine_of(&me.session);
+            let job = Job { me, policy, limits: limits(), store, engine, clock: own, counters };
+            (run(job, shared, stopped).boxed(), beating.boxed())
         };
         let facts = Facts { session: served.session.clone(), alive: true, ..Facts::default() };
         self.ledger.book().processes.insert(name.clone(), facts);
         self.ledger.tell(|| format!("{name} is started for {}, job {:?}", served.session, served.job));
-        let work = tokio::spawn(gate.clone().hold(run(job, shared, stopped)));
-        let heart = tokio::spawn(gate.clone().hold(beating));
+        let work = tokio::spawn(gate.clone().hold(work));
+        let heart = tokio::spawn(gate.clone().hold(heart));
         let served = served.clone();
-        self.processes.push(Process { name, served, engine, gate, clock, wires, stop, work, heart });
+        self.processes.push(Process { name, served, engines, gate, clock, wires, stop, work, heart });
     }
 
     fn facts(&self, name: &str, f: impl FnOnce(&mut Facts)) {
@@ -215,6 +235,11 @@ impl World {
             }
             gate.open();
         });
+    }
+
+    /// Its workers die.
+    pub fn crash(&self, n: usize) {
+        self.processes[n].engines.lock().unwrap().values().for_each(Words::crash);
     }
 
     pub fn cut(&self, n: usize, millis: u64) {
