@@ -121,7 +121,7 @@ impl Lease {
         self.silent_since = None;
     }
 
-    /// A renewal was refused, or its answer was lost: read before the next.
+    /// A renewal was refused: read before the next.
     pub fn doubted(&mut self, now: Millis) {
         self.doubtful = true;
         self.due = now;
@@ -158,6 +158,15 @@ impl Lease {
         self.due = now.plus(self.retry);
         if now.since(since) >= self.unreachable {
             self.lost = Some(Lost::Unreachable);
+        }
+    }
+
+    /// The answer to a renewal was lost: read before the next, at once the first time and after a while when that happens again and again.
+    pub fn unanswered(&mut self, now: Millis) {
+        let first = self.silent_since.is_none();
+        self.silent(now);
+        if first {
+            self.due = now;
         }
     }
 
@@ -228,6 +237,19 @@ mod tests {
         assert_eq!(l.beat(Millis(4_000)), Beat::Read);
         l.seen(Some(&session("me", SessionState::Running, 8)), Millis(4_001));
         assert_eq!(l.beat(Millis(4_001)), Beat::Renew(at(8)));
+    }
+
+    #[test]
+    fn answers_that_are_lost_again_and_again_slow_the_beat_down_and_count_as_silence() {
+        let mut l = lease();
+        l.unanswered(Millis(4_000));
+        assert_eq!(l.beat(Millis(4_000)), Beat::Read);
+        l.seen(Some(&session("me", SessionState::Running, 5)), Millis(4_001));
+        assert_eq!(l.beat(Millis(4_001)), Beat::Renew(at(5)));
+        l.unanswered(Millis(4_002));
+        assert_eq!(l.beat(Millis(4_002)), Beat::Wait(Millis(9_002)));
+        l.unanswered(Millis(604_000));
+        assert_eq!(l.lost(), Some(Lost::Unreachable));
     }
 
     #[test]

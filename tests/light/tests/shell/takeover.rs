@@ -33,6 +33,11 @@ fn late(begins: &'static str, mut n: u32, by: Duration) -> Plan {
     })
 }
 
+/// So that a result of 2,500 rows has pages.
+fn paged() -> Limits {
+    Limits { document_bytes: 2_000, page_bytes: 1_000, large_results: LargeResults::Pages, ..Limits::default() }
+}
+
 /// Runs until the statement has come to the request that is late, then dies.
 async fn die_at(world: &World, words: &Words, text: &str, plan: Plan) {
     let first = world.run("r1", &quick(), words.clone(), plan);
@@ -272,9 +277,7 @@ async fn a_page_that_is_on_the_wire_when_its_statement_is_cancelled_is_removed_t
         pages += u32::from(page);
         (Duration::ZERO, if page && pages == 2 { Fault::OnTheWire(Duration::from_millis(300)) } else { Fault::None })
     });
-    let limits =
-        Limits { document_bytes: 2_000, page_bytes: 1_000, large_results: LargeResults::Pages, ..Limits::default() };
-    let _runner = world.run_with("r1", &quick(), Words::default(), on_the_wire, limits);
+    let _runner = world.run_with("r1", &quick(), Words::default(), on_the_wire, paged());
     pause(20).await;
     world.submit("a", "rows 2500").await;
     pause(100).await;
@@ -288,4 +291,75 @@ async fn a_page_that_is_on_the_wire_when_its_statement_is_cancelled_is_removed_t
     for n in 0..4 {
         assert!(world.user.page(&id, companion.staged[0], n).await.is_err(), "page {n} is left");
     }
+}
+
+/// The gaps into which a runner can fall: before the claim, after it, after the first page, between the result and its decision.
+#[tokio::test(start_paused = true)]
+async fn whatever_gap_a_runner_dies_in_its_successor_gives_the_whole_result_once() {
+    for (gap, plan, runs) in [
+        ("before the claim", late("a", 1, FOR_EVER), 1),
+        ("after the claim", late("companion-a", 1, FOR_EVER), 2),
+        ("after the first page", late("page-a/", 2, FOR_EVER), 2),
+        ("after the result", late("a", 2, FOR_EVER), 2),
+    ] {
+        let (world, words) = (World::new(), Words::default());
+        let first = world.run_with("r1", &quick(), words.clone(), plan, paged());
+        pause(20).await;
+        world.submit("a", "rows 2500").await;
+        pause(200).await;
+        first.kill();
+        let _second = world.run_with("r2", &quick(), words.clone(), no_faults(), paged());
+        assert_eq!(world.end("a").await, StatementState::Success, "{gap}");
+        pause(3_000).await;
+        assert_eq!(words.runs("a"), runs, "{gap}");
+        let id = StatementId::new("a").unwrap();
+        let companion = world.user.companion(&id).await.unwrap().unwrap().value;
+        let decided = companion.candidate.expect("a candidate");
+        let mut rows = world.rows("a").await;
+        for n in 0..companion.totals.unwrap().pages {
+            rows.extend(world.user.page(&id, decided, n).await.unwrap().rows);
+        }
+        let expected: Vec<String> = (0..2_500).map(|n| format!("{{\"n\":{n}}}")).collect();
+        assert!(rows == expected, "{gap}: {} rows", rows.len());
+        assert!(companion.published, "{gap}");
+        for other in companion.staged.into_iter().filter(|attempt| *attempt != decided) {
+            assert!(world.user.page(&id, other, 0).await.is_err(), "{gap}: a page of another attempt is left");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_heartbeat_after_the_sessions_document_was_deleted_makes_none_and_its_runner_leaves() {
+    let (world, words) = (World::new(), Words::default());
+    let runner = world.run("r1", &quick(), words.clone(), no_faults());
+    pause(20).await;
+    world.submit("a", "wait 2000").await;
+    pause(20).await;
+    let key = Key { index: Index::Requests, id: session_id().as_str().into() };
+    let at = world.memory.get(std::slice::from_ref(&key), false).await.unwrap()[0].clone().unwrap().version;
+    world.memory.bulk(vec![Op::Delete { key: key.clone(), at }], true).await.unwrap().remove(0).unwrap();
+    assert_eq!(runner.exit().await, 0);
+    assert_eq!(world.memory.get(&[key], false).await, Ok(vec![None]));
+    assert!(words.closed(), "what ran is stopped");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_statement_submitted_between_idle_and_dead_is_not_lost_silently() {
+    let (world, words) = (World::new(), Words::default());
+    let idle = Policy { inactivity: 300, heartbeat: 20_000, first_heartbeat: 20_000, lease: 60_000, ..quick() };
+    // The search for what is left has found nothing; the end is on its way.
+    let mut ends = 0;
+    let slow_end: Plan = Box::new(move |kind, ids| {
+        let session = kind == "bulk" && ids.iter().any(|id| id == session_id().as_str());
+        ends += u32::from(session);
+        (Duration::ZERO, if session && ends == 2 { Fault::OnTheWire(Duration::from_millis(200)) } else { Fault::None })
+    });
+    let runner = world.run("r1", &idle, words.clone(), slow_end);
+    pause(400).await;
+    assert_eq!(world.session_state().await, "running");
+    world.submit("a", "rows 1").await;
+    assert_eq!(runner.exit().await, 0);
+    assert_eq!((world.session_state().await, words.runs("a")), ("dead", 0));
+    assert_eq!(world.state("a").await, StatementState::Failed { error: "session ended".into() });
+    assert_eq!(world.result("a").await.map(|result| result.error), Some("session ended".to_owned()));
 }

@@ -61,6 +61,8 @@ pub(super) struct Hand {
     pub(super) waited_from: Millis,
     pub(super) step: Step,
     pub(super) retry: Retry,
+    /// Writes in a row whose answers were lost.
+    doubts: Retry,
     pub(super) foreign: bool,
     pub(super) n: u32,
     pub(super) kind: Option<Kind>,
@@ -85,6 +87,7 @@ impl Hand {
             waited_from,
             step: Step::Claiming,
             retry: Retry::default(),
+            doubts: Retry::default(),
             foreign: false,
             n: 0,
             kind: None,
@@ -189,6 +192,19 @@ impl Runner {
         self.send(now, out);
     }
 
+    /// The same after a write whose answer was lost: at once the first time, later and later when that happens again and again.
+    pub(super) fn enter_in_doubt(&mut self, step: Step, now: Millis, out: &mut Vec<Action>) {
+        let policy = self.policy.clone();
+        let Some(hand) = self.hand() else { return };
+        let first = hand.doubts == Retry::default();
+        hand.doubts.again(now, &policy);
+        if first {
+            return self.enter(step, now, out);
+        }
+        hand.step = step;
+        hand.retry = hand.doubts;
+    }
+
     fn send(&mut self, now: Millis, out: &mut Vec<Action>) {
         let holds = self.lease.as_ref().is_some_and(|lease| lease.holds(now));
         let session = self.lease.as_ref().map(crate::lease::Lease::version);
@@ -283,7 +299,11 @@ impl Runner {
 
     /// An answer about the statement in hand. One that no step waits for came too late and means nothing.
     pub(super) fn hand_input(&mut self, input: Input, now: Millis, out: &mut Vec<Action>) {
-        let Some(step) = self.hand().map(|hand| hand.step.clone()) else { return };
+        let Some(hand) = self.hand() else { return };
+        let step = hand.step.clone();
+        if matches!(input, Input::Written(Ok(_)) | Input::Counted(Ok(())) | Input::Marked(Ok(()))) {
+            hand.doubts = Retry::default();
+        }
         match (step, input) {
             (Step::Claiming, Input::Written(answer)) => self.claimed(answer, now, out),
             (Step::AskingSession, Input::Session(answer)) => {
@@ -307,7 +327,8 @@ impl Runner {
                     }
                     self.enter(Step::Planning, now, out);
                 }
-                Err(Trouble::Conflict | Trouble::Unknown) => self.enter(Step::Examining(Why::Adopted), now, out),
+                Err(Trouble::Conflict) => self.enter(Step::Examining(Why::Adopted), now, out),
+                Err(Trouble::Unknown) => self.enter_in_doubt(Step::Examining(Why::Adopted), now, out),
                 Err(_) => self.again(now),
             },
             (Step::Planning, Input::Planned(answer)) => match answer {
@@ -321,7 +342,8 @@ impl Runner {
             },
             (Step::Marking, Input::Marked(answer)) => match answer {
                 Ok(()) => self.marked(now, out),
-                Err(Trouble::Conflict | Trouble::Unknown) => self.enter(Step::Examining(Why::Marker), now, out),
+                Err(Trouble::Conflict) => self.enter(Step::Examining(Why::Marker), now, out),
+                Err(Trouble::Unknown) => self.enter_in_doubt(Step::Examining(Why::Marker), now, out),
                 Err(_) => self.again(now),
             },
             (Step::Proving, Input::Proved(sent, answer)) => match answer {
@@ -331,7 +353,8 @@ impl Runner {
                     }
                     self.enter(Step::Confirming, now, out);
                 }
-                Err(Trouble::Conflict | Trouble::Unknown) => out.push(Action::ReadSession),
+                Err(Trouble::Conflict) => out.push(Action::ReadSession),
+                // If it was applied, the next one is refused, and the session is read.
                 Err(_) => self.again(now),
             },
             (Step::Confirming, Input::Statement(answer)) => match answer {
@@ -391,7 +414,7 @@ impl Runner {
                 out.push(Action::Note(Note::Conflict));
                 self.enter(Step::Reading(After::Claim), now, out);
             }
-            Err(Trouble::Unknown) => self.enter(Step::AskingSession, now, out),
+            Err(Trouble::Unknown) => self.enter_in_doubt(Step::AskingSession, now, out),
             Err(_) => self.again(now),
         }
     }

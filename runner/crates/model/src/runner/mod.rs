@@ -315,9 +315,12 @@ impl Runner {
                 }
             }
             // The heart may have renewed in between: what the read says decides whether to try again.
-            Err(Trouble::Conflict | Trouble::Unknown) => out.push(Action::ReadSession),
-            Err(Trouble::Unavailable) if !retry.spent(now, &self.policy) => retry.again(now, &self.policy),
-            Err(Trouble::Unavailable | Trouble::Refused | Trouble::Corrupt) => {
+            Err(Trouble::Conflict) => out.push(Action::ReadSession),
+            // If its answer was lost and it was applied, the next one is refused, and the session is read.
+            Err(Trouble::Unavailable | Trouble::Unknown) if !retry.spent(now, &self.policy) => {
+                retry.again(now, &self.policy)
+            }
+            Err(Trouble::Unavailable | Trouble::Unknown | Trouble::Refused | Trouble::Corrupt) => {
                 self.exit(Exit { code: 1, why: "the session's end could not be written" }, out);
             }
         }

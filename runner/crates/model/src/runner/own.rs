@@ -142,7 +142,8 @@ impl Runner {
                         if first {
                             out.push(Action::Note(Note::Waiting { lease }));
                         }
-                        self.pause(since, now, (lease / 20).clamp(20, 1_000));
+                        // The store answers: what it does not later is counted from here.
+                        self.pause(now, now, (lease / 20).clamp(20, 1_000));
                     }
                 }
             }
@@ -205,8 +206,8 @@ impl Runner {
                 }
             }
             // Whoever was first, or whether it was done: the read tells, since the runner's id is its own.
-            Err(Trouble::Conflict | Trouble::Unknown) => self.read_session(since, now, out),
-            Err(Trouble::Unavailable) if now.since(since) < self.policy.unreachable => {
+            Err(Trouble::Conflict) => self.read_session(since, now, out),
+            Err(Trouble::Unavailable | Trouble::Unknown) if now.since(since) < self.policy.unreachable => {
                 self.pause(since, now, self.policy.watch)
             }
             Err(_) => self.exit(Exit { code: 1, why: "the session could not be taken" }, out),

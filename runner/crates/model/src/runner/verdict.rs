@@ -211,7 +211,8 @@ impl Runner {
                     }
                 }
             }
-            Err(Trouble::Conflict | Trouble::Unknown) => self.enter(Step::Reading(After::Decide(verdict)), now, out),
+            Err(Trouble::Conflict) => self.enter(Step::Reading(After::Decide(verdict)), now, out),
+            Err(Trouble::Unknown) => self.enter_in_doubt(Step::Reading(After::Decide(verdict)), now, out),
             Err(_) => self.again(now),
         }
     }

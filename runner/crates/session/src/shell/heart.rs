@@ -80,7 +80,8 @@ pub(crate) fn renewed(
     }
     shared.with_lease(|lease| match answer {
         Ok(version) => lease.renewed(sent, version),
-        Err(StoreError::Conflict | StoreError::Unknown(_)) => lease.doubted(after),
+        Err(StoreError::Conflict) => lease.doubted(after),
+        Err(StoreError::Unknown(_)) => lease.unanswered(after),
         Err(_) => lease.silent(after),
     });
     shared.beaten.notify_one();

@@ -79,6 +79,21 @@ fn a_session_of_another_is_taken_only_after_its_whole_lease_in_silence() {
 }
 
 #[test]
+fn a_standby_that_has_watched_for_long_takes_one_failed_read_for_no_more_than_that() {
+    let mut world = World::new(me(), Policy { standby: true, ..Policy::default() });
+    for last_update in 0..2_000 {
+        world = world.tell("read-session", Input::Session(Ok(Some(owned_by("other", last_update)))));
+        assert_eq!(world.later(3_000, if last_update == 0 { Input::Start } else { Input::Tick }), "read-session");
+    }
+    for _ in 0..3 {
+        world = world.tell("read-session", Input::Session(Err(Trouble::Unavailable)));
+        assert_eq!(world.later(3_000, Input::Tick), "read-session", "no exit, after 100 minutes");
+    }
+    let mut world = world.tell("read-session", Input::Session(Err(Trouble::Unavailable)));
+    assert_eq!(world.later(600_000, Input::Tick), "read-session exit=1", "out of reach for too long");
+}
+
+#[test]
 fn a_session_that_is_renewed_is_left_or_waited_for() {
     let other = |last_update| Input::Session(Ok(Some(owned_by("other", last_update))));
     for (standby, expected) in [(false, "read-session exit=0"), (true, "read-session")] {
@@ -152,8 +167,10 @@ fn a_lost_answer_to_the_sessions_end_is_read_about() {
     dead.value.state = SessionState::Dead;
     let mut world = world
         .tell("end", Input::SessionEnded(Err(Trouble::Unknown)))
+        .tell("end", Input::SessionEnded(Err(Trouble::Conflict)))
         .tell("read-session", Input::Session(Ok(Some(dead))));
-    assert_eq!(world.give(Input::Stop), "end=dead read-session exit=0");
+    assert_eq!(world.give(Input::Stop), "end=dead");
+    assert_eq!(world.later(50, Input::Tick), "end=dead read-session exit=0", "sent again, it is refused");
     world.hits.clear();
 }
 

@@ -123,6 +123,29 @@ fn a_decision_whose_answer_was_lost_counts_by_the_candidate_and_nothing_else() {
 }
 
 #[test]
+fn writes_whose_answers_are_lost_again_and_again_are_sent_less_and_less_often_until_the_session_fails() {
+    let served = "read-session create-session replay poll-every claim:a@5 plan run:a#1.102.1 stage:a#1.102.1 decide:a@102=success read:a";
+    let lost = |world: World| {
+        world
+            .tell("decide", Input::Written(Err(Trouble::Unknown)))
+            .tell("read", Input::Statement(Ok(Some(running("a", 102)))))
+    };
+    let mut world = World::serving(vec![waiting("a", 5)]);
+    world.runner.policy.lease = u64::MAX;
+    world = check(lost(lost(world)), &format!("{served} decide:a@102=success"));
+    for wait in [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000] {
+        world = lost(world);
+        assert_eq!(world.runner.wake(), Some(world.now.plus(wait)));
+        assert_eq!(world.later(wait, Input::Tick), "read:a decide:a@102=success");
+    }
+    let mut world = lost(world);
+    assert_eq!(world.later(600_000, Input::Tick), "drop end=fail poll-every exit=1");
+    // One that is answered makes the next one that is lost the first.
+    let world = lost(World::serving(vec![waiting("a", 5)]));
+    check(world, &format!("{served} decide:a@102=success publish:a#1.102.1 poll"));
+}
+
+#[test]
 fn a_decision_that_was_not_applied_is_sent_again() {
     let world = World::serving(vec![waiting("a", 5)])
         .tell("decide", Input::Written(Err(Trouble::Unknown)))
