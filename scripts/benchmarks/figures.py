@@ -145,7 +145,7 @@ def overhead(bench):
     with bench.runner(bench.sqlite("full"), ["--data", str(data)]) as runner:
         runner.run(queries.GROUP_BY)
         for _ in range(5):
-            ours += [runner.run(queries.GROUP_BY)[0] for _ in range(3)]
+            ours += [runner.run(queries.GROUP_BY, pause=0.005)[0] for _ in range(3)]
             out = subprocess.run([bench.direct, queries.GROUP_BY, "4", f"big={data / 'big.parquet'}"], check=True, capture_output=True, text=True)
             direct += [float(line.split()[0]) / 1000 for line in out.stdout.splitlines()[1:]]
     a, b = statistics.median(ours), statistics.median(direct)

@@ -74,11 +74,11 @@ class Runner:
         state = self.store.states([document["statementId"]]).get(document["statementId"])
         return state if state in stores.TERMINAL else None
 
-    def run(self, query, seconds=600, pause=0.0005):
-        """One statement; seconds from before its submission until its result was found, and the result."""
+    def run(self, query, seconds=600, pause=None):
+        """One statement; seconds from before its submission until its result was found, and the result. It is looked for each `pause` seconds."""
         began = time.perf_counter()
         document = self.submit(query)
-        result = self.until(lambda: self.store.result(document["queryId"]), seconds, f"the result of {query[:60]}", pause)
+        result = self.until(lambda: self.store.result(document["queryId"]), seconds, f"the result of {query[:60]}", pause or self.store.PAUSE)
         took = time.perf_counter() - began
         if result["status"] != "SUCCESS":
             raise RuntimeError(f"{query[:200]}: {result['error']}")

@@ -29,6 +29,7 @@ class Sqlite:
     """A file that `firesteel` made."""
 
     REQUESTS, RESULTS = 0, 1
+    PAUSE = 0.0005  # seconds between two looks for a result: one costs some 20 µs
 
     def __init__(self, path, synchronous):
         self.path, self.synchronous = path, synchronous
@@ -69,6 +70,8 @@ class Sqlite:
 
 class OpenSearch:
     """The indices of a server, over one kept connection."""
+
+    PAUSE = 0.005  # a search takes milliseconds of the node that is measured
 
     def __init__(self, url, suffix):
         self.url, self.name = url, "OpenSearch"

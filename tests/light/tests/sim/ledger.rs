@@ -292,7 +292,8 @@ impl Ledger {
                         && (s.submitted, other.as_str()) < (story.submitted, id.as_str())
                         && s.born + SEEN_BY_ALL < now
                 });
-                if let Some((other, _)) = older.filter(|_| book.is_sound(by)) {
+                // What a predecessor had begun goes on first, even if something was submitted meanwhile by an older clock.
+                if let Some((other, _)) = older.filter(|_| book.is_sound(by) && from == "waiting") {
                     wrong.push(format!("{id} overtook {other}"));
                 }
                 story.claim = Some((by.to_owned(), after.version));
