@@ -2,6 +2,8 @@
 //!
 //! There is no unconditional write: each names what it expects, and each error says what the caller can do.
 
+pub mod plugins;
+
 use std::collections::BTreeMap;
 use std::fmt;
 

@@ -1,0 +1,23 @@
+//! Query plugins: WebAssembly components, what they are given and what limits them.
+//!
+//! Read in this order: [`load`], from a component to a [`plugin::Loaded`], which the engine sees through the port
+//! [`Plugin`](firesteel_session::ports::plugins::Plugin); `guest`, what an instance may ask for; `instance`, how a call is made, watched and
+//! ended; `columns` and `tables`, how rows cross; [`limits`] and [`grants`]. [`compile`] and [`cache`]: code is compiled once, elsewhere.
+
+mod bindings;
+pub mod cache;
+mod clock;
+mod columns;
+pub mod compile;
+pub mod component;
+pub mod encode;
+pub mod grants;
+mod guest;
+mod instance;
+mod ipc;
+pub mod limits;
+pub mod load;
+pub mod machine;
+pub mod plugin;
+mod tables;
+mod wasi;
