@@ -66,7 +66,7 @@ async fn nothing_else_is_written() {
         ),
         (
             "EXPLAIN ANALYZE COPY (SELECT 1) TO 'x' STORED AS CSV",
-            "NOT_ALLOWED EXPLAIN of anything but a query is not allowed here; allowed are queries, EXPLAIN, SHOW, DESCRIBE, SET, USE, views, external tables and prepared statements",
+            "NOT_ALLOWED EXPLAIN of anything but a query is not allowed here; allowed are queries, EXPLAIN, SHOW, DESCRIBE, SET, USE, views, external tables, functions and prepared statements",
         ),
         ("COPY (SELECT * FROM nowhere) TO 'x' STORED AS CSV", "ANALYSIS there is no table `nowhere`; there is `t`"),
     ] {

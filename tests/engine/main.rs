@@ -9,6 +9,7 @@ mod death;
 mod dialect;
 mod export;
 mod files;
+mod functions;
 mod hostile;
 mod ignored;
 mod in_process;

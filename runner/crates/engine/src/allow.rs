@@ -16,7 +16,7 @@ fn refused(what: &str) -> Failure {
         Code::Refused,
         Stage::Plan,
         format!(
-            "{what} is not allowed here; allowed are queries, EXPLAIN, SHOW, DESCRIBE, SET, USE, views, external tables and prepared statements"
+            "{what} is not allowed here; allowed are queries, EXPLAIN, SHOW, DESCRIBE, SET, USE, views, external tables, functions and prepared statements"
         ),
     )
 }

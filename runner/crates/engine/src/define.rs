@@ -6,7 +6,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::common::ToDFSchema;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::ViewTable;
-use datafusion::logical_expr::{DdlStatement, Expr, LogicalPlan, LogicalPlanBuilder, TableType};
+use datafusion::logical_expr::{DdlStatement, Expr, LogicalPlan, LogicalPlanBuilder, ScalarUDF, TableType};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, ObjectType};
 use firesteel_model::{Code, Failure, Stage};
@@ -42,6 +42,10 @@ pub enum Define {
     Drop(Vec<String>),
     /// A prepared statement, or the end of one.
     Prepared(Box<LogicalPlan>),
+    /// A function of the session's own.
+    Function(Arc<ScalarUDF>),
+    /// The end of one.
+    DropFunction(String),
 }
 
 fn failed(code: Code, text: String) -> Failure {
@@ -156,6 +160,8 @@ impl Define {
                 }
             }
             Define::Use | Define::Nothing => {}
+            Define::Function(function) => session.ctx.register_udf(Arc::unwrap_or_clone(function)),
+            Define::DropFunction(name) => session.ctx.deregister_udf(&name),
             Define::Table { name, table } => session.catalog.tables.define(&name, Defined::Table(table)),
             Define::Drop(names) => names.iter().for_each(|name| {
                 session.catalog.tables.undefine(name);

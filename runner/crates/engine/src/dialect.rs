@@ -130,6 +130,11 @@ impl Text {
         raw.get(from..to).unwrap_or_default().trim()
     }
 
+    /// A parser that stands at the beginning.
+    pub fn parser(&self) -> Parser<'static> {
+        Parser::new(&Spark).with_recursion_limit(NESTING).with_tokens_with_locations(self.0.clone())
+    }
+
     /// The one statement of the text.
     ///
     /// # Errors

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::command::{self, Command};
 use crate::define::Define;
 use crate::dialect::Text;
+use crate::functions::{self, SqlFunction};
 use crate::knobs;
 use crate::session::{Session, parts};
 use crate::tables::Defined;
@@ -108,6 +109,7 @@ pub async fn replay(session: &Session, entry: &str) {
         Some(Made::Table(name)) => session.catalog.tables.define(&name, Defined::Broken(why)),
         Some(Made::Setting(key)) => session.lost.setting(&key, why),
         Some(Made::Prepared(name)) => session.lost.prepared(&name, why),
+        Some(Made::Function(name)) => session.ctx.register_udf(SqlFunction::broken(name, why)),
         // What takes something back that is not there has nothing left to do.
         None => {}
     }
@@ -131,6 +133,7 @@ enum Made {
     Table(String),
     Setting(String),
     Prepared(String),
+    Function(String),
 }
 
 /// What a statement makes.
@@ -140,6 +143,9 @@ fn made(session: &Session, text: &str) -> Option<Made> {
         Some(Command::Set(key, _)) => return Some(Made::Setting(knobs::key(&key).map_or(key, str::to_owned))),
         Some(_) => return None,
         None => {}
+    }
+    if let Some(name) = functions::made(&read, session) {
+        return Some(Made::Function(name));
     }
     match read.parse(session.limits).ok()? {
         Statement::CreateExternalTable(table) => parts(&table.name).pop().map(Made::Table),

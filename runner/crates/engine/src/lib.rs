@@ -28,6 +28,7 @@ mod entry;
 mod export;
 mod failures;
 mod files;
+mod functions;
 pub mod in_process;
 mod knobs;
 mod lost;

@@ -249,6 +249,8 @@ fn command(settings: &Settings, socket: UnixStream, errors: &File) -> Command {
         .arg("worker")
         .env_clear()
         .envs(ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
+        // Each arena of the allocator keeps what its threads gave back; two do for as many threads as a worker has at work.
+        .env("MALLOC_ARENA_MAX", "2")
         .current_dir("/")
         // A Ctrl-C at the prompt is for the runner.
         .process_group(0)

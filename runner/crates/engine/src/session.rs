@@ -34,6 +34,7 @@ use crate::dialect::{NESTING, Spellings, Text};
 use crate::entry::{self, Then};
 use crate::export;
 use crate::failures::{self, Limits};
+use crate::functions;
 use crate::knobs;
 use crate::lost::Lost;
 use crate::names;
@@ -146,6 +147,7 @@ impl Session {
             builder.table_functions().get_or_insert_default().insert("range".into(), Arc::new(range));
         }
         let ctx = SessionContext::new_with_state(builder.build());
+        functions::install(&ctx).map_err(inner)?;
         let values = ctx.copied_config().options().entries();
         let defaults = knobs::keys()
             .map(|key| (key, values.iter().find(|e| e.key == key).and_then(|e| e.value.clone())))
@@ -208,6 +210,9 @@ impl Session {
         let text = Text::read(raw, self.limits)?;
         if let Some(command) = command::read(&text, raw)? {
             return crate::show::plan(self, command, raw).await;
+        }
+        if let Some(define) = functions::define(self, &text, then.is_some())? {
+            return Ok(self.define(define, raw));
         }
         let typed = text.parse(self.limits).map_err(|failure| allow::instead(failure, &text))?;
         if let (Statement::CopyTo(_), Some(folder)) = (&typed, self.reach.export())
