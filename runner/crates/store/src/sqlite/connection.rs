@@ -16,13 +16,13 @@ use super::{SqliteOptions, Synchronous};
 use crate::documents::{Field, Found, Index, Key, Op, Order, Search};
 
 /// Kept in the file's header; a file with a higher one is refused.
-const SCHEMA_VERSION: i64 = 3;
+const SCHEMA_VERSION: i64 = 4;
 
 /// "Fire" in the file's header: whose it is.
 const APPLICATION: i64 = 0x4669_7265;
 
 /// What makes of a file of version n one of version n + 1.
-const SCHEMA: [&str; 3] = [
+const SCHEMA: [&str; 4] = [
     "
     CREATE TABLE documents (
         collection INTEGER NOT NULL,
@@ -53,6 +53,10 @@ const SCHEMA: [&str; 3] = [
     ALTER TABLE documents ADD COLUMN status AS (json ->> '$.status') VIRTUAL;
     CREATE INDEX by_status ON documents (collection, status) WHERE status IS NOT NULL;
     PRAGMA user_version = 3;",
+    "
+    ALTER TABLE documents ADD COLUMN user AS (json ->> '$.user') VIRTUAL;
+    CREATE INDEX by_user ON documents (collection, kind, user, submit_time) WHERE user IS NOT NULL AND user <> '';
+    PRAGMA user_version = 4;",
 ];
 
 /// Why SQLite did not do as asked.
@@ -292,7 +296,7 @@ impl<'c> Connection<'c> {
 fn query(search: &Search) -> (String, Vec<Sql>) {
     let order = match search.order {
         Order::Oldest(field) | Order::OldestOfEachSession(field) => format!("ORDER BY {}, id", column(field)),
-        Order::Newest(field) => format!("ORDER BY {} DESC", column(field)),
+        Order::Newest(field) | Order::NewestUpTo(field, _) => format!("ORDER BY {} DESC", column(field)),
     };
     let mut values = Vec::new();
     let limit = number_of(u64::try_from(search.limit).unwrap_or(u64::MAX));
@@ -303,6 +307,11 @@ fn query(search: &Search) -> (String, Vec<Sql>) {
         let mut found = "SELECT rowid FROM documents WHERE collection = ?".to_owned();
         values.push(collection(search.index));
         conditions(&mut found, &mut values, terms, patterns);
+        if let Order::NewestUpTo(field, most) = search.order {
+            // Writing to a String cannot fail.
+            let _ = write!(found, " AND {} <= ?", column(field));
+            values.push(number_of(most));
+        }
         if let Order::OldestOfEachSession(_) = search.order {
             let ranked = format!("SELECT rowid AS at, row_number() OVER (PARTITION BY session_id {order}) AS n FROM");
             found = found.replacen("SELECT rowid FROM", &ranked, 1);
@@ -360,6 +369,7 @@ fn column(field: Field) -> &'static str {
         Field::Submitted => "submit_time",
         Field::Renewed => "last_update_time",
         Field::Updated => "update_time",
+        Field::User => "user",
     }
 }
 
