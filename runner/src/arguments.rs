@@ -122,6 +122,12 @@ fn serve() -> Command {
         .arg(number("max-user-sessions", "100", "Sessions of one user that have not ended"))
         .arg(option("watch-every", "TIME", "Between looks at all sessions [default: 5s]").hide_short_help(true))
         .arg(option("stale-after", "TIME", "A session without a heartbeat for so long is looked into [default: 15min]").hide_short_help(true))
+        .arg(
+            option("recover", "NUMBER", "A session that failed is recovered by itself, at most so often; 0: only when asked")
+                .value_parser(value_parser!(u32))
+                .default_value("0"),
+        )
+        .arg(number("recover-rate", "60", "Sessions recovered by themselves in a minute"))
         .arg(conf())
 }
 

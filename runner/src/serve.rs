@@ -10,7 +10,7 @@ use firesteel_control::admission::{Admission, Limits};
 use firesteel_control::http::{self, Guard, Shared, User};
 use firesteel_control::launch::{Process, ProcessOptions};
 use firesteel_control::plane::{Plane, Settings};
-use firesteel_control::watch::{Rounds, Seen, Watch};
+use firesteel_control::watch::{Recovery, Rounds, Seen, Watch};
 use firesteel_model::steer::Patience;
 use firesteel_session::clock::SystemClock;
 use firesteel_session::ports::control::Launcher;
@@ -65,6 +65,11 @@ pub async fn serve(matches: &ArgMatches, settings: &Configuration) -> Result<Exi
             watched: settings.policy.lease,
         },
         sweep: settings.policy.sweep,
+        recovery: matches
+            .get_one::<u32>("recover")
+            .copied()
+            .filter(|most| *most > 0)
+            .map(|most| Recovery { most, a_minute: matches.get_one::<u32>("recover-rate").copied().unwrap_or(1) }),
     };
     let mut tasks = JoinSet::new();
     let mut stop = serving::on_signals(&mut tasks)?;

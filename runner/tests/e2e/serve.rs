@@ -301,3 +301,25 @@ fn nobody_is_let_in_from_elsewhere_without_saying_who_they_are() {
          name who may ask with --users FILE, or listen on 127.0.0.1\n"
     );
 }
+
+#[test]
+fn a_recovered_session_goes_on_in_another_job_with_its_views_and_what_waited() {
+    let served = Served::new(&["--launcher", "process"]);
+    let (view, old) = served.submit(None, "CREATE VIEW v AS SELECT 7 AS seven");
+    assert_eq!(served.ended(&view)["status"], "SUCCESS");
+    let (endless, _) = served.submit(Some(&old), "SELECT count(*) FROM routes a, routes b, routes c");
+    served.until(&format!("/_plugins/_async_query/{endless}"), |answer| answer["status"] == "running");
+    let (waiting, _) = served.submit(Some(&old), "SELECT * FROM v");
+    let path = format!("/async_query/sessions/{old}?recover=true&applicationId=app2");
+    let new = served.ask("POST", &path, &Value::Null).is(200);
+    assert_eq!((&new["recoveredFrom"], &new["applicationId"]), (&json!(old), &json!("app2")));
+    // It was running, and is run again, first.
+    served.until(&format!("/_plugins/_async_query/{endless}"), |answer| answer["status"] == "running");
+    assert_eq!(served.ask("DELETE", &format!("/_plugins/_async_query/{endless}"), &Value::Null).status, 204);
+    let answer = served.ended(&waiting);
+    assert_eq!((&answer["datarows"], &answer["sessionId"]), (&json!([[7]]), &new["sessionId"]));
+    let ended = served.get(&format!("/async_query/sessions/{old}")).is(200);
+    assert_eq!((&ended["state"], &ended["recovering"]), (&json!("fail"), &json!(true)));
+    assert_eq!(served.ask("POST", &path, &Value::Null).is(200)["sessionId"], new["sessionId"], "again: the same");
+    served.ask("DELETE", &format!("/async_query/sessions/{}", new["sessionId"].as_str().expect("an id")), &Value::Null);
+}

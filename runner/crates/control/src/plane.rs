@@ -3,6 +3,7 @@
 //! A session is written before its job is launched, under the id that is also the launch's token, so that an answer that is lost starts
 //! nothing twice. A statement's id is the user's own if they chose one: submitted again, it is found.
 
+mod recovery;
 mod results;
 mod sessions;
 mod statements;

@@ -3,16 +3,17 @@
 //!
 //! Several replicas do it at once: each decision is a conditional write, and the second one finds nothing left to do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use firesteel_model::steer::{self, Care, Patience, Silence, Steer};
-use firesteel_model::{Millis, Pattern, Session, SessionId, Stored};
+use firesteel_model::{Millis, Pattern, Session, SessionId, SessionState, Statement, Stored};
 use firesteel_session::ports::StoreError;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::access::Caller;
 use crate::plane::Plane;
 use crate::refusal::Refusal;
 
@@ -25,11 +26,22 @@ pub struct Rounds {
     pub patience: Patience,
     /// How long statements of a session that has ended may wait for its recovery.
     pub sweep: u64,
+    /// Whether sessions that failed are recovered without being asked.
+    pub recovery: Option<Recovery>,
+}
+
+/// How failed sessions are recovered without being asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Recovery {
+    /// A session, with those that it was recovered from, is recovered at most so often.
+    pub most: u32,
+    /// So many sessions at most in a minute, by each replica.
+    pub a_minute: u32,
 }
 
 impl Default for Rounds {
     fn default() -> Rounds {
-        Rounds { every: 5_000, patience: Patience { stale: 900_000, watched: 60_000 }, sweep: 30_000 }
+        Rounds { every: 5_000, patience: Patience { stale: 900_000, watched: 60_000 }, sweep: 30_000, recovery: None }
     }
 }
 
@@ -40,6 +52,10 @@ pub struct Seen {
     pub failed: Counter,
     /// Sessions that were ended because their time was up.
     pub expired: Counter,
+    /// Sessions that were recovered, without being asked or where a recovery had been broken off.
+    pub recovered: Counter,
+    /// Recoveries that did not succeed; they are tried again.
+    pub unrecovered: Counter,
     /// Statements that were failed because their session had ended.
     pub swept: Counter,
     /// Sessions that have not ended.
@@ -57,6 +73,8 @@ impl Seen {
             self.failed.clone(),
         );
         registry.register("firesteel_control_sessions_expired", "Sessions whose time was up", self.expired.clone());
+        registry.register("firesteel_control_sessions_recovered", "Sessions recovered", self.recovered.clone());
+        registry.register("firesteel_control_recoveries_failed", "Recoveries that failed", self.unrecovered.clone());
         registry.register(
             "firesteel_control_statements_swept",
             "Statements failed with their session",
@@ -80,13 +98,15 @@ pub struct Watch {
     seen: Seen,
     sessions: BTreeMap<SessionId, Watched>,
     left: BTreeMap<SessionId, Millis>,
+    /// When sessions were recovered, in the last minute.
+    recovered: Vec<Millis>,
 }
 
 impl Watch {
     /// A watch that has seen nothing yet.
     #[must_use]
     pub fn new(plane: Arc<Plane>, rounds: Rounds, seen: Seen) -> Watch {
-        Watch { plane, rounds, seen, sessions: BTreeMap::new(), left: BTreeMap::new() }
+        Watch { plane, rounds, seen, sessions: BTreeMap::new(), left: BTreeMap::new(), recovered: Vec::new() }
     }
 
     /// Watches until the future is dropped.
@@ -173,27 +193,69 @@ impl Watch {
         }
     }
 
-    /// Fails what is left in sessions that have ended, unless somebody recovers them.
+    /// What is left in sessions that have ended: it is moved where somebody recovers them, else it is failed.
     async fn sweep(&mut self) -> Result<(), Refusal> {
         let left = self.plane.store.left_open().await?;
         let now = self.plane.clock.now();
         self.left.retain(|id, _| left.iter().any(|left| left.statement.value.session == *id));
+        let mut recovered = BTreeSet::new();
         for left in left {
             let Some(session) = left.session.map(|session| session.value) else { continue };
             let since = *self.left.entry(session.id.clone()).or_insert(now);
-            if session.recovering || now.since(since) < self.rounds.sweep {
+            if recovered.contains(&session.id) {
                 continue;
             }
-            let statement = &left.statement.value;
-            let error = self.plane.left(statement, &session).await?;
-            match self.plane.store.fail_statement(statement, left.statement.version, &error).await {
-                Ok(()) => {
-                    tracing::info!(session = %session.id, statement = %statement.id, "failed with its session");
-                    self.seen.swept.inc();
-                }
-                Err(StoreError::Conflict | StoreError::Unknown(_)) => {}
-                Err(error) => return Err(error.into()),
+            if self.is_to_be_recovered(&session, now.since(since), now).await? {
+                recovered.insert(session.id.clone());
+                self.recover(&session.id, now).await;
+            } else if !session.recovering && now.since(since) >= self.rounds.sweep {
+                self.fail_left(&session, &left.statement).await?;
             }
+        }
+        Ok(())
+    }
+
+    /// A recovery that somebody began and broke off is gone on with; one that nobody asked for is begun if that is set, and not too often.
+    async fn is_to_be_recovered(&mut self, session: &Session, waited: u64, now: Millis) -> Result<bool, Refusal> {
+        if session.recovering {
+            return Ok(waited >= self.rounds.sweep);
+        }
+        let Some(Recovery { most, a_minute }) = self.rounds.recovery else { return Ok(false) };
+        if session.state != SessionState::Fail {
+            return Ok(false);
+        }
+        self.recovered.retain(|at| now.since(*at) < 60_000);
+        if self.recovered.len() >= a_minute as usize {
+            return Ok(false);
+        }
+        let allocation = self.plane.store.allocation(&session.id).await?;
+        Ok(allocation.is_some_and(|stored| stored.value.recoveries < most))
+    }
+
+    async fn recover(&mut self, id: &SessionId, now: Millis) {
+        self.recovered.push(now);
+        match self.plane.recover(&Caller::anybody(), id, None, 0).await {
+            Ok(new) => {
+                tracing::info!(session = %id, to = %new.session.value.id, "the session was recovered");
+                self.seen.recovered.inc();
+            }
+            Err(error) => {
+                tracing::warn!(session = %id, %error, "the session was not recovered: it is tried again");
+                self.seen.unrecovered.inc();
+            }
+        }
+    }
+
+    async fn fail_left(&self, session: &Session, found: &Stored<Statement>) -> Result<(), Refusal> {
+        let statement = &found.value;
+        let error = self.plane.left(statement, session).await?;
+        match self.plane.store.fail_statement(statement, found.version, &error).await {
+            Ok(()) => {
+                tracing::info!(session = %session.id, statement = %statement.id, "failed with its session");
+                self.seen.swept.inc();
+            }
+            Err(StoreError::Conflict | StoreError::Unknown(_)) => {}
+            Err(error) => return Err(error.into()),
         }
         Ok(())
     }

@@ -1,6 +1,10 @@
 //! The control plane over a store in memory, on a clock that is paused: who is let in, what is submitted, who is watched.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tests: a failure is the message; the clock is tokio's paused one"
+)]
 
 mod admission;
 #[path = "../shell/faulty.rs"]
@@ -8,6 +12,7 @@ mod admission;
 mod faulty;
 mod jobs;
 mod process;
+mod recovering;
 mod submitting;
 mod watching;
 mod world;

@@ -8,7 +8,7 @@ use firesteel_session::ports::Marker;
 use crate::world::{World, anybody, id, named, session, statement};
 
 fn rounds() -> Rounds {
-    Rounds { every: 5_000, patience: Patience { stale: 900_000, watched: 60_000 }, sweep: 30_000 }
+    Rounds { every: 5_000, patience: Patience { stale: 900_000, watched: 60_000 }, sweep: 30_000, recovery: None }
 }
 
 fn own(runner: &str) -> SessionChange {
@@ -35,8 +35,7 @@ async fn a_session_whose_job_ended_before_it_began_fails_with_the_job_s_last_wor
     let plane = world.plane();
     plane.allocate(&anybody(), session("s")).await.unwrap();
     plane.submit(&anybody(), named("q", statement("s", "SELECT 1"))).await.unwrap();
-    let (seen, mut watch) = (Seen::default(), Watch::new(plane.clone(), rounds(), Seen::default()));
-    drop(seen);
+    let mut watch = Watch::new(plane.clone(), rounds(), Seen::default());
     watch.round().await.unwrap();
     assert_eq!(state(&world, "s").await.state, SessionState::NotStarted, "its job runs: it may yet begin");
     let why = "exit code 2; its log ends: firesteel: --data: no such folder".to_owned();

@@ -32,7 +32,7 @@ const LONGEST_WAIT: u64 = 24 * 3_600_000;
 pub fn routes() -> Router<Shared> {
     Router::new()
         .route("/async_query/sessions", get(list).post(allocate))
-        .route("/async_query/sessions/{id}", get(read).delete(close))
+        .route("/async_query/sessions/{id}", get(read).delete(close).post(recover))
         .route("/async_query/sessions/{id}/log", get(log))
         .route("/async_query/sessions/{id}/statements", get(statements).post(submit))
         .route("/async_query/sessions/{id}/statements/{statement}", get(statement))
@@ -214,6 +214,31 @@ async fn close(
     }
     let closed = shared.plane.close(&caller, &plane::session_id("sessionId", &id)?, wait).await?;
     Ok(answer::json(200, &told(&closed)))
+}
+
+/// What may follow the question mark of a session's path where it is recovered.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Recover {
+    recover: Option<bool>,
+    application_id: Option<String>,
+    wait: Option<String>,
+}
+
+async fn recover(
+    State(shared): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    Query(asked): Query<Recover>,
+) -> Result<Response, Refusal> {
+    if asked.recover != Some(true) {
+        return Err(Refusal::Invalid("a session is posted to with ?recover=true&applicationId=…".to_owned()));
+    }
+    let wait = asked.wait.as_deref().map_or(Ok(0), |text| time("wait", text))?;
+    let id = plane::session_id("sessionId", &id)?;
+    let application = asked.application_id.filter(|id| !id.is_empty());
+    let recovered = shared.plane.recover(&caller, &id, application, wait.min(LONGEST_WAIT)).await?;
+    Ok(answer::json(200, &told(&recovered)))
 }
 
 #[derive(Deserialize)]

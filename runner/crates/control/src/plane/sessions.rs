@@ -127,7 +127,7 @@ impl Plane {
     }
 
     /// Launches the job of a session that has none, and notes it. A session whose job cannot be launched has failed.
-    async fn launch(&self, made: SessionView) -> Result<SessionView, Refusal> {
+    pub(super) async fn launch(&self, made: SessionView) -> Result<SessionView, Refusal> {
         let session = &made.session.value;
         if session.job.is_some() || session.state.is_ended() {
             return Ok(made);

@@ -54,8 +54,7 @@ const SCHEMA: [&str; 4] = [
     CREATE INDEX by_status ON documents (collection, status) WHERE status IS NOT NULL;
     PRAGMA user_version = 3;",
     "
-    ALTER TABLE documents ADD COLUMN user AS (json ->> '$.user') VIRTUAL;
-    CREATE INDEX by_user ON documents (collection, kind, user, submit_time) WHERE user IS NOT NULL AND user <> '';
+    CREATE INDEX by_user ON documents (collection, kind, json ->> '$.user', submit_time) WHERE kind = 'allocation';
     PRAGMA user_version = 4;",
 ];
 
@@ -369,7 +368,7 @@ fn column(field: Field) -> &'static str {
         Field::Submitted => "submit_time",
         Field::Renewed => "last_update_time",
         Field::Updated => "update_time",
-        Field::User => "user",
+        Field::User => "json ->> '$.user'",
     }
 }
 
