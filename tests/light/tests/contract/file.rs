@@ -140,7 +140,7 @@ fn a_file_that_is_none_of_ours_is_left_alone() {
     assert_eq!(
         Sqlite::open(&newer, &options()).unwrap_err(),
         StoreError::Refused(format!(
-            "SQLite file `{}` has format 7, this firesteel knows 4; use the firesteel that made it",
+            "SQLite file `{}` has format 7, this firesteel knows 3; use the firesteel that made it",
             newer.display()
         ))
     );

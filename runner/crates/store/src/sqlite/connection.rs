@@ -16,13 +16,13 @@ use super::{SqliteOptions, Synchronous};
 use crate::documents::{Field, Found, Index, Key, Op, Order, Search};
 
 /// Kept in the file's header; a file with a higher one is refused.
-const SCHEMA_VERSION: i64 = 4;
+const SCHEMA_VERSION: i64 = 3;
 
 /// "Fire" in the file's header: whose it is.
 const APPLICATION: i64 = 0x4669_7265;
 
 /// What makes of a file of version n one of version n + 1.
-const SCHEMA: [&str; 4] = [
+const SCHEMA: [&str; 3] = [
     "
     CREATE TABLE documents (
         collection INTEGER NOT NULL,
@@ -53,9 +53,6 @@ const SCHEMA: [&str; 4] = [
     ALTER TABLE documents ADD COLUMN status AS (json ->> '$.status') VIRTUAL;
     CREATE INDEX by_status ON documents (collection, status) WHERE status IS NOT NULL;
     PRAGMA user_version = 3;",
-    "
-    CREATE INDEX by_user ON documents (collection, kind, json ->> '$.user', submit_time) WHERE kind = 'allocation';
-    PRAGMA user_version = 4;",
 ];
 
 /// Why SQLite did not do as asked.
@@ -368,6 +365,7 @@ fn column(field: Field) -> &'static str {
         Field::Submitted => "submit_time",
         Field::Renewed => "last_update_time",
         Field::Updated => "update_time",
+        // Among documents of one kind, which an index finds.
         Field::User => "json ->> '$.user'",
     }
 }
