@@ -309,7 +309,8 @@ fn query(search: &Search) -> (String, Vec<Sql>) {
             values.push(number_of(most));
         }
         if let Order::OldestOfEachSession(_) = search.order {
-            let ranked = format!("SELECT rowid AS at, row_number() OVER (PARTITION BY session_id {order}) AS n FROM");
+            // The plus keeps SQLite from reading every session's documents only to have them in this order.
+            let ranked = format!("SELECT rowid AS at, row_number() OVER (PARTITION BY +session_id {order}) AS n FROM");
             found = found.replacen("SELECT rowid FROM", &ranked, 1);
             found = format!("SELECT rowid FROM documents WHERE rowid IN (SELECT at FROM ({found}) WHERE n = 1)");
         }
