@@ -15,6 +15,7 @@ const EXAMPLES: &str = "\
 Examples:
   firesteel repl                                   ask the sample data
   firesteel repl --data ./logs                     ask the files of a folder
+  firesteel serve --data ./logs                    answer clients over HTTP on 127.0.0.1:9400, on a SQLite file
   firesteel run --data ./logs                      serve statements that others submit, on a SQLite file
   firesteel submit 'SELECT count(*) FROM airports' submit one and wait for its result
   firesteel run --store http://localhost:9200 --session s1 --data-source mys3
@@ -22,10 +23,11 @@ Examples:
 
 const JOB: &[Group] = &Group::ALL;
 const CLIENT: &[Group] = &[Group::Store, Group::Session, Group::Logs];
+const SERVER: &[Group] = &[Group::Store, Group::Session, Group::Engine, Group::Results, Group::Times, Group::Logs];
 const PROMPT: &[Group] = &[Group::Engine, Group::Results, Group::Times, Group::Logs];
 
 /// The words that a command line may begin with.
-const COMMANDS: &[&str] = &["run", "repl", "submit", "status", "completions", "man", "worker", "help"];
+const COMMANDS: &[&str] = &["serve", "run", "repl", "submit", "status", "completions", "man", "worker", "help"];
 
 /// The whole grammar.
 #[must_use]
@@ -37,6 +39,7 @@ pub fn grammar() -> Command {
         .arg_required_else_help(true)
         .subcommand_required(true)
         .disable_help_subcommand(true)
+        .subcommand(serve())
         .subcommand(run())
         .subcommand(repl())
         .subcommand(submit())
@@ -84,6 +87,48 @@ fn run() -> Command {
                 .hide_short_help(true)
                 .help("The result index, or a batch job's statement and the result index"),
         )
+}
+
+fn serve() -> Command {
+    let option = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).help_heading("Control plane").help(help)
+    };
+    let number = |name: &'static str, default: &'static str, help: &'static str| {
+        option(name, "NUMBER", help)
+            .value_parser(value_parser!(u32).range(1..))
+            .default_value(default)
+            .hide_short_help(true)
+    };
+    settings(Command::new("serve"), SERVER)
+        .about("Serves the control plane: allocates sessions, launches jobs, answers OpenSearch's async query API and others")
+        .long_about(
+            "Serves the control plane: allocates sessions, launches jobs, watches them and answers clients.\n\n\
+             With nothing configured it is a whole system on one machine: a SQLite file, one runner as a child process, the APIs on \
+             127.0.0.1. All settings of the store, the engine, results and times are the jobs', too.",
+        )
+        .after_help(EXIT_CODES)
+        .arg(option("listen", "HOST:PORT", "Where the APIs are served; elsewhere than on this machine, with --users only").default_value("127.0.0.1:9400"))
+        .arg(option("users", "FILE", "Who may ask: a JSON array of {user, role, token, password}; roles are owner, viewer, admin"))
+        .arg(option("rate", "NUMBER", "Requests a second that one caller may send; 0: any number").value_parser(value_parser!(u64)).default_value("0").hide_short_help(true))
+        .arg(
+            option("launcher", "KIND", "How jobs are started: one process for all sessions, or one a session")
+                .value_parser(PossibleValuesParser::new(["shared-process", "process"]))
+                .default_value("shared-process"),
+        )
+        .arg(option("jobs-dir", "DIR", "Where the folders of jobs are, with their logs [default: beside the default store]"))
+        .arg(number("max-queue", "15", "Statements that wait or run in one session"))
+        .arg(number("max-statements", "1000", "Statements that wait or run in all sessions"))
+        .arg(number("max-sessions", "1000", "Sessions that have not ended"))
+        .arg(number("max-user-sessions", "100", "Sessions of one user that have not ended"))
+        .arg(option("watch-every", "TIME", "Between looks at all sessions [default: 5s]").hide_short_help(true))
+        .arg(option("stale-after", "TIME", "A session without a heartbeat for so long is looked into [default: 15min]").hide_short_help(true))
+        .arg(
+            option("recover", "NUMBER", "A session that failed is recovered by itself, at most so often; 0: only when asked")
+                .value_parser(value_parser!(u32))
+                .default_value("0"),
+        )
+        .arg(number("recover-rate", "60", "Sessions recovered by themselves in a minute"))
+        .arg(conf())
 }
 
 fn repl() -> Command {
@@ -311,6 +356,14 @@ fn is_option(text: &str) -> bool {
 /// A key is unknown or a value is none of its key's.
 pub fn of_job(matches: &ArgMatches) -> Result<Configuration, Problem> {
     configuration(matches, JOB, Configuration::default())
+}
+
+/// The settings of `serve`.
+///
+/// # Errors
+/// A key is unknown or a value is none of its key's.
+pub fn of_server(matches: &ArgMatches) -> Result<Configuration, Problem> {
+    configuration(matches, SERVER, Configuration::default())
 }
 
 /// The settings of `submit` and `status`.

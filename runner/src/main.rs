@@ -14,6 +14,7 @@ mod problem;
 mod progress;
 mod repl;
 mod run;
+mod serve;
 mod serving;
 mod status;
 mod stores;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
     };
     let Some((command, matches)) = matches.subcommand() else { return ExitCode::from(2) };
     let done = match command {
+        "serve" => serve(matches),
         "run" => run(matches),
         "repl" => repl(matches),
         "submit" => submit(matches),
@@ -65,6 +67,12 @@ fn run(matches: &ArgMatches) -> Result<ExitCode, Problem> {
         return Ok(ExitCode::FAILURE);
     }
     done
+}
+
+fn serve(matches: &ArgMatches) -> Result<ExitCode, Problem> {
+    let settings = arguments::of_server(matches)?;
+    logging::start(&settings, "info")?;
+    threads()?.block_on(serve::serve(matches, &settings))
 }
 
 fn repl(matches: &ArgMatches) -> Result<ExitCode, Problem> {

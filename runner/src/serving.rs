@@ -75,12 +75,53 @@ pub async fn serve_many(
         counters,
         members: Members::default(),
     };
+    let mut tasks = JoinSet::new();
+    let stop = match settings.exit_idle {
+        Some(idle) => or_idle(stop, idle, pool.counters.clone(), &mut tasks),
+        None => stop,
+    };
     let beating = pool.hearts(heart).on_its_own_thread()?;
     let exit = pool.run(stop).await;
     // It beats for nobody now, and ends with the process.
     drop(beating);
     workers.close().await;
     Ok(exit)
+}
+
+/// Between looks whether any session is served, in milliseconds.
+const LOOK: u64 = 1_000;
+
+/// The requests to stop, and one more when no session was served for `idle` milliseconds.
+fn or_idle(
+    mut stop: mpsc::UnboundedReceiver<()>,
+    idle: u64,
+    counters: Counters,
+    tasks: &mut JoinSet<()>,
+) -> mpsc::UnboundedReceiver<()> {
+    let (both, stopped) = mpsc::unbounded_channel();
+    tasks.spawn(async move {
+        let clock = SystemClock;
+        let mut since = clock.now();
+        loop {
+            let now = clock.now();
+            if counters.sessions_active.get() > 0 {
+                since = now;
+            }
+            let is_idle = now.since(since) >= idle;
+            if is_idle {
+                tracing::info!("no session was served for a while");
+            }
+            let asked = tokio::select! {
+                asked = stop.recv() => asked.is_some(),
+                () = clock.sleep_until(now.plus(LOOK.min(idle))), if !is_idle => false,
+                () = std::future::ready(()), if is_idle => true,
+            };
+            if (asked && both.send(()).is_err()) || is_idle {
+                return;
+            }
+        }
+    });
+    stopped
 }
 
 /// Signals that come within so many milliseconds of the first are one request: `timeout`, shells and supervisors of process groups send

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use firesteel_session::ports::control::ControlStore;
 use firesteel_session::ports::{Store, StoreError};
 use firesteel_store::{OpenSearchOptions, Scope, Settings, SqliteOptions, Synchronous, open_opensearch, open_sqlite};
 
@@ -45,6 +46,19 @@ impl Place {
     /// # Errors
     /// A setting is missing or contradicts another; the file can't be opened.
     pub fn open(&self, settings: &Configuration, scope: Scope, durable: bool) -> Result<Arc<dyn Store>, Problem> {
+        Ok(self.open_control(settings, scope, durable)?)
+    }
+
+    /// The same, with what the control plane needs of it.
+    ///
+    /// # Errors
+    /// As [`Place::open`].
+    pub fn open_control(
+        &self,
+        settings: &Configuration,
+        scope: Scope,
+        durable: bool,
+    ) -> Result<Arc<dyn ControlStore>, Problem> {
         match self {
             Place::OpenSearch(url) => {
                 let mut options = OpenSearchOptions::new(url).map_err(setting)?;
@@ -70,6 +84,17 @@ impl Place {
                 let options = SqliteOptions { synchronous, ..SqliteOptions::default() };
                 Ok(Arc::new(open_sqlite(file, &options, indices(settings, scope))?))
             }
+        }
+    }
+
+    /// The place for a process that runs in another folder.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn whole(&self) -> Result<String, Problem> {
+        match self {
+            Place::OpenSearch(url) => Ok(url.clone()),
+            Place::Sqlite(file) => Ok(format!("sqlite:{}", std::path::absolute(file)?.display())),
         }
     }
 

@@ -265,6 +265,7 @@ pub const KEYS: &[Key] = &[
     }).spark("spark.flint.deployment.excludeJobs").list(),
     key(Group::Job, "standby", "", "false", "Wait beside another runner of the session for as long as it lives, instead of leaving", set!(policy.standby, truth)).common(),
     key(Group::Job, "on-stop", "WHAT", "end", "What SIGTERM does to the session: end it, or leave it for a successor (handover)", set!(policy.on_stop, |v| one_of(v, &[("end", OnStop::End), ("handover", OnStop::Handover)]))),
+    key(Group::Job, "exit-idle", "TIME", "never", "With --sessions: the process ends when it has served no session for so long", set!(some exit_idle, positive)),
     key(Group::Job, "timeout-state", "STATE", "failed", "The state of a statement that ran out of time: failed, or the peer's timeout", set!(policy.timeout_state, |v| one_of(v, &[("failed", false), ("timeout", true)]))),
     key(Group::Job, "metrics-addr", "HOST:PORT", "", "Serve Prometheus' metrics there, at /metrics", set!(some metrics_addr, text)).common(),
     key(Group::Engine, "data", "DIR", "", "A folder whose files are tables; nothing else on this machine is read", |c, v| {

@@ -80,6 +80,8 @@ pub struct Configuration {
     pub session: Option<String>,
     /// Which sessions one process serves, if it is to serve many.
     pub sessions: Vec<Pattern>,
+    /// A process that serves many sessions ends when it has served none for so many milliseconds.
+    pub exit_idle: Option<u64>,
     /// What the job runs, if it was said.
     pub job_type: Option<JobType>,
     /// A batch job's statement.
@@ -138,6 +140,7 @@ impl Default for Configuration {
             data_source: None,
             session: None,
             sessions: Vec::new(),
+            exit_idle: None,
             job_type: None,
             query: None,
             query_id: None,

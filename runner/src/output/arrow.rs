@@ -1,121 +1,36 @@
-//! Arrow's IPC stream. Spark's plain names do not say what is inside of arrays, structs and maps: those are their JSON text.
+//! Arrow's IPC stream on an output.
 
 use std::io::{self, Write};
-use std::sync::Arc;
 
-use arrow_ipc::writer::StreamWriter;
-use arrow_json::ReaderBuilder;
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use firesteel_session::ports::Column;
+use firesteel_session::result::ipc;
 
-use super::{Printer, Summary, row};
+use super::{Printer, Summary};
 
 pub struct Stream<'a> {
     out: Option<&'a mut dyn Write>,
-    writer: Option<StreamWriter<&'a mut dyn Write>>,
-    schema: SchemaRef,
+    stream: Option<ipc::Stream<&'a mut dyn Write>>,
 }
 
 impl<'a> Stream<'a> {
     pub fn new(out: &'a mut dyn Write) -> Self {
-        Stream { out: Some(out), writer: None, schema: Arc::new(Schema::empty()) }
+        Stream { out: Some(out), stream: None }
     }
 }
 
 impl Printer for Stream<'_> {
     fn begin(&mut self, columns: &[Column]) -> io::Result<()> {
-        let fields: Vec<Field> = columns.iter().map(|c| Field::new(&c.name, arrow_type(&c.data_type), true)).collect();
-        self.schema = Arc::new(Schema::new(fields));
         if let Some(out) = self.out.take() {
-            self.writer = Some(StreamWriter::try_new(out, &self.schema).map_err(failed)?);
+            self.stream = Some(ipc::Stream::begin(out, columns)?);
         }
         Ok(())
     }
 
     fn rows(&mut self, rows: &[String]) -> io::Result<()> {
-        let Some(writer) = &mut self.writer else { return Ok(()) };
-        let mut decoder = ReaderBuilder::new(Arc::clone(&self.schema)).build_decoder().map_err(failed)?;
-        let mut text = Vec::new();
-        for chunk in rows.chunks(1024) {
-            text.clear();
-            for row in chunk {
-                prepared(&self.schema, &row::standard(row), &mut text)?;
-            }
-            let mut rest = text.as_slice();
-            while !rest.is_empty() {
-                let taken = decoder.decode(rest).map_err(failed)?;
-                rest = &rest[taken..];
-                if let Some(batch) = decoder.flush().map_err(failed)? {
-                    writer.write(&batch).map_err(failed)?;
-                }
-            }
-        }
-        Ok(())
+        self.stream.as_mut().map_or(Ok(()), |stream| stream.rows(rows))
     }
 
     fn end(&mut self, _: &Summary) -> io::Result<()> {
-        match &mut self.writer {
-            Some(writer) => writer.finish().and_then(|()| writer.flush()).map_err(failed),
-            None => Ok(()),
-        }
+        self.stream.take().map_or(Ok(()), |stream| stream.end().map(drop))
     }
-}
-
-/// The row as the decoder wants it: binary in hexadecimal, nested values as strings.
-fn prepared(schema: &Schema, row: &str, out: &mut Vec<u8>) -> io::Result<()> {
-    out.push(b'{');
-    let mut first = true;
-    for (name, json) in row::members(row)? {
-        let Ok(field) = schema.field_with_name(&name) else { continue };
-        if !std::mem::take(&mut first) {
-            out.push(b',');
-        }
-        serde_json::to_writer(&mut *out, &name)?;
-        out.push(b':');
-        match field.data_type() {
-            DataType::Binary => {
-                let bytes = BASE64_STANDARD
-                    .decode(row::text(json))
-                    .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?;
-                out.push(b'"');
-                bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}"))?;
-                out.push(b'"');
-            }
-            DataType::Utf8 if !json.starts_with('"') => serde_json::to_writer(&mut *out, json)?,
-            _ => out.extend_from_slice(json.as_bytes()),
-        }
-    }
-    out.extend_from_slice(b"}\n");
-    Ok(())
-}
-
-fn failed(error: ArrowError) -> io::Error {
-    match error {
-        ArrowError::IoError(_, error) => error,
-        error => io::Error::new(io::ErrorKind::InvalidData, format!("the result has no Arrow form: {error}")),
-    }
-}
-
-fn arrow_type(spark: &str) -> DataType {
-    match spark {
-        "boolean" => DataType::Boolean,
-        "byte" => DataType::Int8,
-        "short" => DataType::Int16,
-        "integer" => DataType::Int32,
-        "long" => DataType::Int64,
-        "float" => DataType::Float32,
-        "double" => DataType::Float64,
-        "binary" => DataType::Binary,
-        "date" => DataType::Date32,
-        "timestamp" => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
-        other => decimal(other).unwrap_or(DataType::Utf8),
-    }
-}
-
-fn decimal(spark: &str) -> Option<DataType> {
-    let (precision, scale) = spark.strip_prefix("decimal(")?.strip_suffix(')')?.split_once(',')?;
-    let (precision, scale) = (precision.trim().parse().ok()?, scale.trim().parse().ok()?);
-    Some(if precision <= 38 { DataType::Decimal128(precision, scale) } else { DataType::Decimal256(precision, scale) })
 }

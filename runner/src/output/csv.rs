@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use firesteel_session::ports::Column;
+use firesteel_session::result::row;
 
-use super::{Printer, Summary, row};
+use super::{Printer, Summary};
 
 pub struct Csv<'a> {
     out: csv::Writer<&'a mut dyn Write>,

@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 
 use firesteel_session::ports::Column;
+use firesteel_session::result::row;
 
-use super::{Printer, Summary, row};
+use super::{Printer, Summary};
 
 pub struct Lines<'a> {
     out: &'a mut dyn Write,

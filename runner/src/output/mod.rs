@@ -3,7 +3,6 @@
 mod arrow;
 mod csv;
 mod json;
-mod row;
 mod table;
 
 use std::io::{self, Write};

@@ -5,8 +5,9 @@ use std::io::{self, IsTerminal, Write};
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement};
 use firesteel_session::ports::Column;
+use firesteel_session::result::row;
 
-use super::{Printer, Summary, row, summary_text};
+use super::{Printer, Summary, summary_text};
 use crate::logging::coloured;
 
 /// What a cell shows of a wide value on a terminal.

@@ -9,6 +9,7 @@ mod job;
 mod opensearch;
 mod prompt;
 mod readme;
+mod serve;
 mod sessions;
 mod stopping;
 mod takeover;

@@ -1,12 +1,12 @@
-//! README's commands do what they say.
+//! The commands of README and of the pages do what they say.
 
 use crate::harness::{Home, finish, repository};
 use crate::opensearch::url;
 
-/// The fenced `console` blocks, as scripts: a command begins with `$ `, its further lines don't.
-fn scripts() -> Vec<String> {
-    let readme = std::fs::read_to_string(repository().join("README.md")).expect("README.md");
-    let blocks = readme.split("\n```console\n").skip(1).map(|rest| rest.split("\n```").next().unwrap_or_default());
+/// The fenced `console` blocks of a page, as scripts: a command begins with `$ `, its further lines don't.
+fn scripts(page: &str) -> Vec<String> {
+    let page = std::fs::read_to_string(repository().join(page)).expect("a page");
+    let blocks = page.split("\n```console\n").skip(1).map(|rest| rest.split("\n```").next().unwrap_or_default());
     blocks
         .map(|block| block.lines().map(|line| format!("{}\n", line.strip_prefix("$ ").unwrap_or(line))).collect())
         .collect()
@@ -29,16 +29,28 @@ fn run(script: &str, url: Option<&str>) -> String {
 
 #[test]
 fn the_commands_that_need_nothing() {
-    let scripts: Vec<String> = scripts().into_iter().filter(|script| !script.contains("OPENSEARCH_URL")).collect();
+    let scripts: Vec<String> =
+        scripts("README.md").into_iter().filter(|script| !script.contains("OPENSEARCH_URL")).collect();
     assert!(scripts.len() >= 2, "README begins with commands");
     let out: String = scripts.iter().map(|script| run(script, None)).collect();
     assert!(out.contains("3376") || out.contains("3,376"), "the airports are counted: {out}");
 }
 
 #[test]
+fn the_control_plane_s_commands() {
+    let scripts = scripts("docs/control-plane.md");
+    assert_eq!(scripts.len(), 1);
+    // A port that another test may have.
+    let script =
+        scripts[0].replace("serve ", "serve --listen 127.0.0.1:19471 --inactivity 2s ").replace(":9400", ":19471");
+    let out = run(&script, None);
+    assert!(out.contains("[[\"Boston\"]]") && out.contains("\"state\":\"running\""), "{out}");
+}
+
+#[test]
 fn the_commands_that_need_an_opensearch() {
     let Some(url) = url() else { return };
-    for script in scripts().iter().filter(|script| script.contains("OPENSEARCH_URL")) {
+    for script in scripts("README.md").iter().filter(|script| script.contains("OPENSEARCH_URL")) {
         // A second run would find its session ended.
         let own = format!("{:x}", std::process::id());
         let script = script.replace("demo", &format!("demo-{own}")).replace("hello-1", &format!("hello-{own}"));

@@ -2,17 +2,20 @@
 //!
 //! Pure: the standard library only, no clock, no randomness, no I/O, so nothing here can fail for a
 //! reason outside its arguments. Read in this order: [`ids`], [`version`], [`statement`], [`session`],
-//! [`pattern`], [`attempt`], [`failure`], [`lease`], [`policy`], [`runner`].
+//! [`pattern`], [`attempt`], [`failure`], [`lease`], [`policy`], [`runner`]; then, for the
+//! control plane, [`steer`] and [`permits`].
 
 pub mod attempt;
 pub mod failure;
 pub mod ids;
 pub mod lease;
 pub mod pattern;
+pub mod permits;
 pub mod policy;
 pub mod runner;
 pub mod session;
 pub mod statement;
+pub mod steer;
 pub mod version;
 
 pub use attempt::{Attempt, Kind, MAX_ATTEMPTS};

@@ -2,6 +2,7 @@
 //!
 //! There is no unconditional write: each names what it expects, and each error says what the caller can do.
 
+pub mod control;
 pub mod plugins;
 
 use std::collections::BTreeMap;

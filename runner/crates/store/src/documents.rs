@@ -98,6 +98,8 @@ pub enum Field {
     Renewed,
     /// `updateTime`
     Updated,
+    /// `user`: to whom a document of the control plane belongs.
+    User,
 }
 
 impl Field {
@@ -114,6 +116,7 @@ impl Field {
             Field::Submitted => "submitTime",
             Field::Renewed => "lastUpdateTime",
             Field::Updated => "updateTime",
+            Field::User => "user",
         }
     }
 }
@@ -125,6 +128,8 @@ pub enum Order {
     Oldest(Field),
     /// Largest first.
     Newest(Field),
+    /// Largest first, of those that are not larger than this.
+    NewestUpTo(Field, u64),
     /// The smallest of each session, the smallest of them first, ties by `statementId`.
     OldestOfEachSession(Field),
 }

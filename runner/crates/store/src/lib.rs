@@ -22,6 +22,7 @@
 //! `Store::new(Faulty(Memory::new(clock)), Scope::Requests)`; clones of a [`Memory`] share their documents.
 
 mod ambient;
+mod control;
 pub mod documents;
 mod journal;
 mod many;

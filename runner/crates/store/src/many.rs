@@ -100,7 +100,7 @@ impl<D: Documents> Store<D> {
     }
 
     /// A session as a search saw it. One that is unreadable is told by whoever reads it by its id.
-    fn session_hit(&self, hit: &Found) -> Option<(SessionId, Stored<Session>)> {
+    pub(crate) fn session_hit(&self, hit: &Found) -> Option<(SessionId, Stored<Session>)> {
         let id = SessionId::new(hit.source["sessionId"].as_str()?).ok()?;
         // Where a document says another id than it has, nobody could read it by what it says.
         let consistent = self.session_key(&id).id == hit.id;

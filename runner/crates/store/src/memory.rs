@@ -116,6 +116,10 @@ impl Documents for Memory {
         match search.order {
             Order::Oldest(field) => hits.sort_by_key(|hit| (number(hit, field), hit.id.clone())),
             Order::Newest(field) => hits.sort_by_key(|hit| std::cmp::Reverse(number(hit, field))),
+            Order::NewestUpTo(field, most) => {
+                hits.retain(|hit| number(hit, field) <= most);
+                hits.sort_by_key(|hit| std::cmp::Reverse(number(hit, field)));
+            }
             Order::OldestOfEachSession(field) => {
                 hits.sort_by_key(|hit| (number(hit, field), hit.id.clone()));
                 let mut seen = BTreeSet::new();

@@ -87,7 +87,7 @@ impl OpenSearch {
                 let missing = if field == Field::Session { json!("_first") } else { json!(0) };
                 json!([{ field.name(): { "order": "asc", "missing": missing } }, { "statementId": { "order": "asc" } }])
             }
-            Order::Newest(field) => json!([{ field.name(): { "order": "desc" } }]),
+            Order::Newest(field) | Order::NewestUpTo(field, _) => json!([{ field.name(): { "order": "desc" } }]),
         };
         let mut body = json!({
             "size": size,
@@ -132,6 +132,9 @@ fn query(search: &Search) -> Value {
         if !patterns.is_empty() {
             let like = |p| json!({ "wildcard": { Field::Session.name(): { "value": wildcard(p) } } });
             filter.push(any(patterns.iter().map(like).collect()));
+        }
+        if let Order::NewestUpTo(field, most) = search.order {
+            filter.push(json!({ "range": { field.name(): { "lte": most, "format": "epoch_millis" } } }));
         }
         json!({ "bool": { "filter": filter } })
     };
@@ -287,7 +290,7 @@ impl Documents for OpenSearch {
         // Only the oldest first are paged: their order has no ties.
         let most = match search.order {
             Order::Oldest(_) => PAGE,
-            Order::Newest(_) | Order::OldestOfEachSession(_) => WINDOW,
+            Order::Newest(_) | Order::NewestUpTo(..) | Order::OldestOfEachSession(_) => WINDOW,
         };
         let (mut hits, mut after) = (Vec::new(), None);
         loop {

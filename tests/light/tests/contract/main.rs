@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod batch;
+mod control;
 mod faults;
 mod file;
 mod http;

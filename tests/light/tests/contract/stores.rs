@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use firesteel_model::Version;
-use firesteel_session::ports::{Store as Ports, StoreError};
+use firesteel_session::ports::StoreError;
+use firesteel_session::ports::control::ControlStore as Ports;
 use firesteel_store::documents::{Found, Index, Key, Op, Opened, Search};
 use firesteel_store::{
     Documents, Memory, OpenSearch, OpenSearchOptions, Scope, Settings, Sqlite, SqliteOptions, Store, Synchronous,

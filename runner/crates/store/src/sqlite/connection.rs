@@ -292,7 +292,7 @@ impl<'c> Connection<'c> {
 fn query(search: &Search) -> (String, Vec<Sql>) {
     let order = match search.order {
         Order::Oldest(field) | Order::OldestOfEachSession(field) => format!("ORDER BY {}, id", column(field)),
-        Order::Newest(field) => format!("ORDER BY {} DESC", column(field)),
+        Order::Newest(field) | Order::NewestUpTo(field, _) => format!("ORDER BY {} DESC", column(field)),
     };
     let mut values = Vec::new();
     let limit = number_of(u64::try_from(search.limit).unwrap_or(u64::MAX));
@@ -303,8 +303,14 @@ fn query(search: &Search) -> (String, Vec<Sql>) {
         let mut found = "SELECT rowid FROM documents WHERE collection = ?".to_owned();
         values.push(collection(search.index));
         conditions(&mut found, &mut values, terms, patterns);
+        if let Order::NewestUpTo(field, most) = search.order {
+            // Writing to a String cannot fail.
+            let _ = write!(found, " AND {} <= ?", column(field));
+            values.push(number_of(most));
+        }
         if let Order::OldestOfEachSession(_) = search.order {
-            let ranked = format!("SELECT rowid AS at, row_number() OVER (PARTITION BY session_id {order}) AS n FROM");
+            // The plus keeps SQLite from reading every session's documents only to have them in this order.
+            let ranked = format!("SELECT rowid AS at, row_number() OVER (PARTITION BY +session_id {order}) AS n FROM");
             found = found.replacen("SELECT rowid FROM", &ranked, 1);
             found = format!("SELECT rowid FROM documents WHERE rowid IN (SELECT at FROM ({found}) WHERE n = 1)");
         }
@@ -360,6 +366,8 @@ fn column(field: Field) -> &'static str {
         Field::Submitted => "submit_time",
         Field::Renewed => "last_update_time",
         Field::Updated => "update_time",
+        // Among documents of one kind, which an index finds.
+        Field::User => "json ->> '$.user'",
     }
 }
 

@@ -70,6 +70,18 @@ pub fn batch(statement: &StatementId) -> String {
     id("batch", statement.as_str())
 }
 
+/// State index: what the control plane keeps of a session.
+#[must_use]
+pub fn allocation(session: &SessionId) -> String {
+    id("allocation", session.as_str())
+}
+
+/// State index: the slots under a limit.
+#[must_use]
+pub fn permits(name: &str) -> String {
+    id("permits", name)
+}
+
 /// Result index: the result of one attempt.
 #[must_use]
 pub fn result(statement: &StatementId, attempt: Attempt) -> String {

@@ -1,0 +1,219 @@
+//! Who asks: by a bearer token, or by name and password; and how often they may.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use firesteel_model::Millis;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use super::Shared;
+use crate::access::{Caller, Role};
+use crate::refusal::Refusal;
+
+/// Somebody who may ask, as the operator's file has them.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct User {
+    /// Their name.
+    pub user: String,
+    /// `owner`, `viewer` or `admin`.
+    pub role: String,
+    /// For `Authorization: Bearer`.
+    #[serde(default)]
+    pub token: Option<String>,
+    /// For `Authorization: Basic`, with the name.
+    #[serde(default)]
+    pub password: Option<String>,
+    /// For requests that AWS's clients sign, with the secret.
+    #[serde(default)]
+    pub access_key_id: Option<String>,
+    /// The secret that they are signed with.
+    #[serde(default)]
+    pub secret_access_key: Option<String>,
+}
+
+struct Known {
+    caller: Caller,
+    token: Option<[u8; 32]>,
+    password: Option<[u8; 32]>,
+}
+
+/// How many requests somebody may still send.
+#[derive(Clone, Copy)]
+struct Bucket {
+    left: u64,
+    filled: Millis,
+}
+
+/// Who may ask, and how often.
+#[derive(Default)]
+pub struct Guard {
+    /// Nobody: anybody may, as an admin.
+    known: Vec<Known>,
+    /// Requests a second and caller; 0: any number.
+    rate: u64,
+    buckets: Mutex<HashMap<String, Bucket>>,
+}
+
+fn digest(secret: &str) -> [u8; 32] {
+    Sha256::digest(secret.as_bytes()).into()
+}
+
+/// Compares digests in a time that does not hang on where they differ.
+fn same(a: &[u8; 32], b: &[u8; 32]) -> bool {
+    a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
+}
+
+impl Guard {
+    /// Lets these users ask, each `rate` times a second at most; 0: as often as they like. With no users, anybody may ask.
+    ///
+    /// # Errors
+    /// A user has no name, an unknown role, or nothing to be known by.
+    pub fn new(users: &[User], rate: u64) -> Result<Guard, String> {
+        let mut known = Vec::new();
+        for (n, user) in users.iter().enumerate() {
+            let called = format!("user {} of the file", n + 1);
+            let role = Role::parse(&user.role)
+                .ok_or_else(|| format!("{called}: role should be one of owner, viewer, admin"))?;
+            if user.user.is_empty() {
+                return Err(format!("{called}: it has no name"));
+            }
+            if user.token.is_none() && user.password.is_none() && user.access_key_id.is_none() {
+                return Err(format!("{called}: it needs a token, a password or an access_key_id"));
+            }
+            known.push(Known {
+                caller: Caller { user: user.user.clone(), role },
+                token: user.token.as_deref().map(digest),
+                password: user.password.as_deref().map(digest),
+            });
+        }
+        Ok(Guard { known, rate, buckets: Mutex::default() })
+    }
+
+    /// Whether anybody has to say who they are.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// Who asks.
+    fn caller(&self, headers: &HeaderMap) -> Result<Caller, Refusal> {
+        if self.is_open() {
+            return Ok(Caller::anybody());
+        }
+        let said = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let (scheme, rest) = said.split_once(' ').unwrap_or((said, ""));
+        let found = if scheme.eq_ignore_ascii_case("bearer") {
+            let token = digest(rest.trim());
+            self.known.iter().find(|known| known.token.as_ref().is_some_and(|its| same(its, &token)))
+        } else if scheme.eq_ignore_ascii_case("basic") {
+            let decoded = BASE64_STANDARD.decode(rest.trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            decoded.as_deref().and_then(|text| text.split_once(':')).and_then(|(name, password)| {
+                let password = digest(password);
+                let is = |known: &&Known| {
+                    known.caller.user == name && known.password.as_ref().is_some_and(|its| same(its, &password))
+                };
+                self.known.iter().find(is)
+            })
+        } else {
+            None
+        };
+        found.map(|known| known.caller.clone()).ok_or_else(|| {
+            Refusal::Unauthenticated(
+                "say who you are: Authorization: Bearer TOKEN, or Basic with a password".to_owned(),
+            )
+        })
+    }
+
+    /// Takes one of the requests that the caller may send.
+    fn take(&self, who: &str, now: Millis) -> Result<(), Refusal> {
+        if self.rate == 0 {
+            return Ok(());
+        }
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if buckets.len() > 10_000 {
+            buckets.retain(|_, bucket| now.since(bucket.filled) < 1_000);
+        }
+        let bucket = buckets.entry(who.to_owned()).or_insert(Bucket { left: self.rate, filled: now });
+        if now.since(bucket.filled) >= 1_000 {
+            *bucket = Bucket { left: self.rate, filled: now };
+        }
+        if bucket.left == 0 {
+            let (value, limit) =
+                (u32::try_from(self.rate).unwrap_or(u32::MAX), u32::try_from(self.rate).unwrap_or(u32::MAX));
+            return Err(Refusal::Limit { which: "requests a second".to_owned(), value, limit, retry_after: 1 });
+        }
+        bucket.left -= 1;
+        Ok(())
+    }
+}
+
+/// Lets a request through whose sender is known, and tells the handler who it is.
+pub async fn check(State(shared): State<Shared>, mut request: Request, next: Next) -> Response {
+    let caller = match shared.guard.caller(request.headers()) {
+        Ok(caller) => caller,
+        Err(refusal) => return refusal.into_response(),
+    };
+    if let Err(refusal) = shared.guard.take(&caller.user, shared.plane.clock.now()) {
+        return refusal.into_response();
+    }
+    request.extensions_mut().insert(caller);
+    next.run(request).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(user: &str, role: &str, token: Option<&str>, password: Option<&str>) -> User {
+        let (token, password) = (token.map(str::to_owned), password.map(str::to_owned));
+        let (user, role) = (user.to_owned(), role.to_owned());
+        User { user, role, token, password, access_key_id: None, secret_access_key: None }
+    }
+
+    fn headers(authorization: &str) -> HeaderMap {
+        [(header::AUTHORIZATION, authorization.parse().expect("a header"))].into_iter().collect()
+    }
+
+    #[test]
+    fn a_caller_is_known_by_a_token_or_by_name_and_password_and_by_nothing_else() {
+        let users = [user("ann", "owner", Some("t1"), None), user("bob", "viewer", None, Some("p:2"))];
+        let guard = Guard::new(&users, 0).expect("users");
+        let who = |said: &str| guard.caller(&headers(said)).map(|caller| (caller.user, caller.role)).ok();
+        let basic = |text: &str| format!("Basic {}", BASE64_STANDARD.encode(text));
+        assert_eq!(who("Bearer t1"), Some(("ann".to_owned(), Role::Owner)));
+        assert_eq!(who(&basic("bob:p:2")), Some(("bob".to_owned(), Role::Viewer)));
+        for said in ["Bearer t2", "Bearer ", "Basic x", "", "t1", &basic("ann:t1"), &basic("bob:"), &basic("bob:p")] {
+            assert_eq!(who(said), None, "{said}");
+        }
+        assert_eq!(Guard::default().caller(&HeaderMap::new()), Ok(Caller::anybody()));
+    }
+
+    #[test]
+    fn a_user_without_anything_to_be_known_by_is_a_mistake() {
+        let told = |users: &[User]| Guard::new(users, 0).err();
+        assert_eq!(
+            told(&[user("a", "owner", None, None)]).as_deref(),
+            Some("user 1 of the file: it needs a token, a password or an access_key_id")
+        );
+        assert_eq!(
+            told(&[user("a", "king", Some("t"), None)]).as_deref(),
+            Some("user 1 of the file: role should be one of owner, viewer, admin")
+        );
+    }
+
+    #[test]
+    fn nobody_sends_more_requests_in_a_second_than_they_may() {
+        let guard = Guard::new(&[], 2).expect("no users");
+        let taken = |who: &str, at: u64| guard.take(who, Millis(at)).is_ok();
+        assert_eq!([taken("a", 0), taken("a", 1), taken("a", 2), taken("b", 2)], [true, true, false, true]);
+        assert!(taken("a", 1_000));
+    }
+}

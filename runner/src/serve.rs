@@ -1,0 +1,179 @@
+//! `firesteel serve`: the control plane, with jobs as processes of this machine unless told otherwise.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::ArgMatches;
+use firesteel_control::admission::{Admission, Limits};
+use firesteel_control::http::{self, Guard, Shared, User};
+use firesteel_control::launch::{Process, ProcessOptions};
+use firesteel_control::plane::{Plane, Settings};
+use firesteel_control::watch::{Recovery, Rounds, Seen, Watch};
+use firesteel_model::steer::Patience;
+use firesteel_session::clock::SystemClock;
+use firesteel_session::ports::control::Launcher;
+use firesteel_store::Scope;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use crate::ambient;
+use crate::arguments;
+use crate::conf::Configuration;
+use crate::conf::keys::{Group, KEYS};
+use crate::problem::Problem;
+use crate::serving;
+use crate::stores::{DATA_SOURCE, Place};
+
+/// What of the settings is the jobs', too.
+const OF_JOBS: &[Group] = &[Group::Store, Group::Engine, Group::Results, Group::Times, Group::Logs];
+
+/// Serves the APIs until it is told to stop. Jobs go on.
+///
+/// # Errors
+/// All of [`Problem`]'s but a statement's.
+pub async fn serve(matches: &ArgMatches, settings: &Configuration) -> Result<ExitCode, Problem> {
+    let place = Place::of(settings, false);
+    let store = place.open_control(settings, Scope::Requests, true)?;
+    store.prepare(true).await?;
+    let address: SocketAddr = text(matches, "listen")
+        .parse()
+        .map_err(|_| Problem::usage(format!("--listen: `{}` is not HOST:PORT", text(matches, "listen"))))?;
+    let guard = guard(matches, address)?;
+    let clock = Arc::new(SystemClock);
+    let launcher = launcher(matches, settings, &place)?;
+    let plane = Arc::new(Plane {
+        admission: Admission::new(Arc::clone(&store), clock.clone(), limits(matches)),
+        store,
+        launcher,
+        clock,
+        unique: ambient::unique,
+        settings: Settings {
+            data_source: settings.data_source.clone().unwrap_or_else(|| DATA_SOURCE.to_owned()),
+            application: String::new(),
+            execution_timeout: settings.policy.execution_timeout,
+        },
+    });
+    let (mut registry, seen) = (Registry::default(), Seen::default());
+    seen.register(&mut registry);
+    let rounds = Rounds {
+        every: arguments::time(matches, "watch-every")?.unwrap_or(Rounds::default().every),
+        patience: Patience {
+            stale: arguments::time(matches, "stale-after")?.unwrap_or(Rounds::default().patience.stale),
+            watched: settings.policy.lease,
+        },
+        sweep: settings.policy.sweep,
+        recovery: matches
+            .get_one::<u32>("recover")
+            .copied()
+            .filter(|most| *most > 0)
+            .map(|most| Recovery { most, a_minute: matches.get_one::<u32>("recover-rate").copied().unwrap_or(1) }),
+    };
+    let mut tasks = JoinSet::new();
+    let mut stop = serving::on_signals(&mut tasks)?;
+    let watch = Watch::new(Arc::clone(&plane), rounds, seen);
+    tasks.spawn(watch.forever());
+    let refused = |e| Problem::usage(format!("--listen: {address} cannot be listened on: {e}"));
+    let listener = TcpListener::bind(address).await.map_err(refused)?;
+    let shared = Shared { plane, guard: Arc::new(guard), registry: Arc::new(registry) };
+    tracing::info!(address = %listener.local_addr()?, store = %place, "serving the APIs");
+    let stopped = async move {
+        stop.recv().await;
+    };
+    http::serve(listener, shared, stopped).await?;
+    tracing::info!("leaving; jobs go on until their sessions end");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text<'a>(matches: &'a ArgMatches, option: &str) -> &'a str {
+    matches.get_one::<String>(option).map_or("", String::as_str)
+}
+
+fn limits(matches: &ArgMatches) -> Limits {
+    let defaults = Limits::default();
+    let limit = |option, default| matches.get_one::<u32>(option).copied().unwrap_or(default);
+    Limits {
+        queue: limit("max-queue", defaults.queue),
+        statements: limit("max-statements", defaults.statements),
+        sessions: limit("max-sessions", defaults.sessions),
+        user_sessions: limit("max-user-sessions", defaults.user_sessions),
+    }
+}
+
+/// Who may ask. Where others than this machine can reach the APIs, they must say who they are.
+fn guard(matches: &ArgMatches, address: SocketAddr) -> Result<Guard, Problem> {
+    let users: Vec<User> = match matches.get_one::<String>("users") {
+        None => Vec::new(),
+        Some(file) => {
+            let text = std::fs::read_to_string(file)
+                .map_err(|e| Problem::usage(format!("--users: `{file}` cannot be read: {e}")))?;
+            serde_json::from_str(&text).map_err(|e| {
+                // The parser's message may quote a secret.
+                let place = format!("line {}, column {}", e.line(), e.column());
+                Problem::usage_with(
+                    format!("--users: `{file}` is no list of users ({place})"),
+                    r#"[{"user": "ann", "role": "owner", "token": "…"}], roles are owner, viewer, admin"#,
+                )
+            })?
+        }
+    };
+    if users.is_empty() && !address.ip().is_loopback() {
+        return Err(Problem::usage_with(
+            format!("--listen: {address} is reached from elsewhere, and nobody would have to say who they are"),
+            "name who may ask with --users FILE, or listen on 127.0.0.1",
+        ));
+    }
+    let rate = matches.get_one::<u64>("rate").copied().unwrap_or(0);
+    Guard::new(&users, rate).map_err(|bad| Problem::usage(format!("--users: {bad}")))
+}
+
+fn launcher(matches: &ArgMatches, settings: &Configuration, place: &Place) -> Result<Arc<dyn Launcher>, Problem> {
+    let program = std::env::current_exe()?;
+    let folder = match matches.get_one::<String>("jobs-dir") {
+        Some(folder) => PathBuf::from(folder),
+        None => ambient::data_folder().join("jobs"),
+    };
+    let options = ProcessOptions {
+        program,
+        arguments: of_jobs(matches, place)?,
+        folder: std::path::absolute(folder)?,
+        shared: (text(matches, "launcher") == "shared-process").then_some(settings.policy.inactivity),
+        unique: ambient::unique,
+    };
+    Ok(Arc::new(Process::new(options).map_err(|error| Problem::Other(error.to_string()))?))
+}
+
+/// The settings that this program was given, as its jobs are given them. Paths are made whole: a job may be started from elsewhere.
+fn of_jobs(matches: &ArgMatches, place: &Place) -> Result<Vec<String>, Problem> {
+    let mut arguments = Vec::new();
+    for pair in matches.get_many::<String>("conf").into_iter().flatten() {
+        arguments.extend(["--conf".to_owned(), pair.clone()]);
+    }
+    for key in KEYS.iter().filter(|key| OF_JOBS.contains(&key.group)) {
+        let Some(option) = key.option.filter(|option| *option != "store") else { continue };
+        if key.value.is_empty() {
+            if matches.get_flag(option) {
+                arguments.push(format!("--{option}"));
+            }
+            continue;
+        }
+        for value in matches.get_many::<String>(option).into_iter().flatten() {
+            let value = match key.value {
+                "DIR" | "FILE" => std::path::absolute(value)?.display().to_string(),
+                _ => value.clone(),
+            };
+            arguments.push(format!("--{option}={value}"));
+        }
+    }
+    arguments.push(format!("--store={}", place.whole()?));
+    for often in ["--poll=20ms", "--poll-idle=50ms"] {
+        let set = often.split_inclusive('=').next().unwrap_or_default();
+        // A look at a file costs next to nothing.
+        if matches!(place, Place::Sqlite(_)) && !arguments.iter().any(|argument| argument.starts_with(set)) {
+            arguments.push(often.to_owned());
+        }
+    }
+    Ok(arguments)
+}
