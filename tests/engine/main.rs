@@ -17,6 +17,7 @@ mod journal;
 mod kinds;
 mod limits;
 mod pool;
+mod ppl;
 mod refused;
 mod remote;
 mod spark;

@@ -74,6 +74,11 @@ pub fn is_one(name: &str) -> bool {
     NAMES.iter().any(|(known, ..)| *known == name)
 }
 
+/// Their names.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    NAMES.iter().map(|(name, ..)| *name)
+}
+
 /// `perc95`, `p99`: the digits behind the letters.
 fn shortcut(word: &str) -> Option<&str> {
     let digits = word.strip_prefix("perc").or_else(|| word.strip_prefix('p'))?;

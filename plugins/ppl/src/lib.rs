@@ -17,6 +17,7 @@ mod function;
 mod lexer;
 mod pattern;
 mod pipeline;
+mod plugin;
 mod problem;
 mod query;
 mod sql;
@@ -24,6 +25,7 @@ mod time;
 mod value;
 
 pub use catalog::{Catalog, Field, Session, Type};
+pub use plugin::plugin;
 pub use problem::{Error, Problem};
 
 use pipeline::{Pipeline, World};
@@ -67,6 +69,11 @@ pub fn translate(text: &str, catalog: &dyn Catalog, session: &Session) -> Result
     Ok(Translated { sql: sql.to_string(), origins })
 }
 
+/// The names of all commands, functions and aggregates.
+pub fn names() -> Vec<&'static str> {
+    command::names().chain(function::names()).chain(aggregate::names()).collect()
+}
+
 fn translated(text: &str, catalog: &dyn Catalog, session: &Session) -> Result<Sql, Problem> {
     let read = query::text(&mut cursor::Cursor::new(text)?)?;
     let world = World::new(text, catalog, session);
@@ -76,3 +83,5 @@ fn translated(text: &str, catalog: &dyn Catalog, session: &Session) -> Result<Sq
         Text::Describe(table) => sql!("DESCRIBE {}", Sql::path(table.iter().map(String::as_str))),
     })
 }
+
+firesteel_plugin::export!(plugin);

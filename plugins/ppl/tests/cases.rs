@@ -3,7 +3,7 @@
 //! `UPDATE_EXPECT=1` writes the SQL anew.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
-mod tables;
+mod catalog;
 
 use std::fmt::Write;
 use std::path::Path;
@@ -32,15 +32,14 @@ fn read(file: &str) -> (String, Vec<Case>) {
 }
 
 fn written(head: &str, cases: &[Case]) -> String {
-    let mut out = head.trim_end().to_owned();
+    let mut out = head.trim_end().to_owned() + "\n";
     for Case { title, text, sql, rows } in cases {
-        write!(out, "\n\n== {title}\n{text}\n-- sql\n{sql}\n").unwrap();
+        write!(out, "\n== {title}\n{text}\n-- sql\n{sql}\n").unwrap();
         if !rows.is_empty() {
             write!(out, "-- rows\n{rows}\n").unwrap();
         }
     }
-    out.push('\n');
-    out
+    out.trim_end().to_owned() + "\n"
 }
 
 fn session(text: &str) -> (Session, &str) {
@@ -61,7 +60,7 @@ fn texts_become_the_sql_that_stands_in_the_files_of_cases() {
         let (head, mut cases) = read(&before);
         for case in &mut cases {
             let (session, text) = session(&case.text);
-            case.sql = match translate(text, &tables::Tables, &session) {
+            case.sql = match translate(text, &catalog::Tables, &session) {
                 Ok(translated) => translated.sql,
                 Err(error) => format!("error: {error}"),
             };

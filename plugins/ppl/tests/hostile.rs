@@ -1,14 +1,14 @@
 //! Texts that nobody would write: no panic, no long time, nothing outside of quotes.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
-mod tables;
+mod catalog;
 
 use std::fmt::Write;
 
 use firesteel_ppl::{Catalog, Field, Session, Type, translate};
 
 fn sql(text: &str) -> Result<String, String> {
-    translate(text, &tables::Tables, &Session::default()).map(|t| t.sql).map_err(|e| e.to_string())
+    translate(text, &catalog::Tables, &Session::default()).map(|t| t.sql).map_err(|e| e.to_string())
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn texts_that_lost_a_piece_are_told_of_or_translated() {
                 let end: String = text.chars().take(text.chars().count() * n / words.len()).collect();
                 for text in [without.join(" "), twice.join(" "), end] {
                     tried += 1;
-                    if let Err(error) = translate(&text, &tables::Tables, &Session::default()) {
+                    if let Err(error) = translate(&text, &catalog::Tables, &Session::default()) {
                         assert!(error.line >= 1 && error.line <= text.lines().count().max(1), "{text}: {error}");
                         let message = error.problem.message;
                         assert!(!message.starts_with(char::is_uppercase), "{message}");
@@ -126,7 +126,7 @@ fn nothing_that_a_user_wrote_stands_outside_of_quotes() {
 #[test]
 fn parts_of_the_sql_know_their_places() {
     let text = "source=accounts\n| where age >\n  agee2 | eval agee2 = 1".replace("agee2 |", "balance |");
-    let translated = translate(&text, &tables::Tables, &Session::default()).unwrap();
+    let translated = translate(&text, &catalog::Tables, &Session::default()).unwrap();
     let place = |part: &str| {
         let at = translated.sql.find(part).unwrap();
         let origin = translated.origins.iter().rev().find(|o| o.at <= at).unwrap();

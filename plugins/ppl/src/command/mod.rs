@@ -101,6 +101,13 @@ const MISSING: &[&str] = &[
     "trendline",
 ];
 
+/// Their names, of those that stand in a table of commands.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    // `inner`, `left` and their like begin a `join`.
+    let join = COMMANDS.iter().position(|s| s.name == "join").unwrap_or(COMMANDS.len() - 1);
+    COMMANDS[..=join].iter().map(|s| s.name)
+}
+
 /// Reads a command.
 ///
 /// # Errors

@@ -32,7 +32,6 @@ enum Returns {
     Text,
     Integer,
     Number,
-    Boolean,
     /// What its first argument is.
     First,
     /// What its arguments have in common.
@@ -89,6 +88,11 @@ impl Call<'_> {
 
 fn all() -> impl Iterator<Item = &'static Function> {
     [math::FUNCTIONS, text::FUNCTIONS, time::FUNCTIONS, other::FUNCTIONS].into_iter().flatten()
+}
+
+/// Their names.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    all().map(|f| f.name)
 }
 
 /// Functions of PPL that SQL has nothing for.
@@ -169,7 +173,6 @@ pub fn call(rows: &Pipeline<'_>, expr: &Expr, name: &str, exprs: &[Expr]) -> Res
                 Returns::Text => Type::Text,
                 Returns::Integer => Type::Integer,
                 Returns::Number => Type::Number,
-                Returns::Boolean => Type::Boolean,
                 Returns::First => args[0].data_type.clone(),
                 Returns::Common => args.iter().fold(Type::Null, |t, a| t.or(&a.data_type)),
             };

@@ -1,6 +1,6 @@
 //! Conditions, conversions and arrays.
 
-use super::Returns::{Boolean, Common, First, Integer, Text};
+use super::Returns::{Common, First, Integer, Text};
 use super::{ANY, Call, Function, of, same};
 use crate::ast::{Kind, Target};
 use crate::catalog::Type;
@@ -70,7 +70,6 @@ pub const FUNCTIONS: &[Function] = &[
     of("split", 2, 2, |c| {
         Ok(Value::new(sql!("string_to_array({}, {})", c.text(0), c.text(1)), Type::List(Box::new(Type::Text))))
     }),
-    same("array_contains", 2, 2, "array_has", Boolean),
 ];
 
 fn boolean(sql: Sql) -> Value {

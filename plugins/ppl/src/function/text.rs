@@ -1,6 +1,6 @@
 //! Texts.
 
-use super::Returns::{Boolean, Integer, Text};
+use super::Returns::{Integer, Text};
 use super::{ANY, Call, Function, of, same};
 use crate::ast::Kind;
 use crate::catalog::Type;
@@ -45,7 +45,6 @@ pub const FUNCTIONS: &[Function] = &[
             Type::Integer,
         ))
     }),
-    same("starts_with", 2, 2, "starts_with", Boolean),
     of("md5", 1, 1, |c| Ok(text(Sql::call("md5", &[c.text(0)])))),
     of("sha1", 1, 1, |c| Ok(text(Sql::call("sha1", &[c.text(0)])))),
     of("sha2", 2, 2, |c| Ok(text(sql!("sha2({}, CAST({} AS INT))", c.text(0), c.sql(1))))),

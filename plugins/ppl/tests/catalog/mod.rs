@@ -1,4 +1,4 @@
-//! The tables beside this file, with the types that the engine finds in them.
+//! The tables of the folder `tables`, with the types that the engine finds in them.
 
 use firesteel_ppl::{Catalog, Field, Type};
 
