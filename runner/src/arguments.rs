@@ -27,7 +27,8 @@ const SERVER: &[Group] = &[Group::Store, Group::Session, Group::Engine, Group::R
 const PROMPT: &[Group] = &[Group::Engine, Group::Results, Group::Times, Group::Logs];
 
 /// The words that a command line may begin with.
-const COMMANDS: &[&str] = &["serve", "run", "repl", "submit", "status", "completions", "man", "worker", "help"];
+const COMMANDS: &[&str] =
+    &["serve", "run", "repl", "submit", "status", "plugin", "completions", "man", "worker", "plugin-compile", "help"];
 
 /// The whole grammar.
 #[must_use]
@@ -44,6 +45,7 @@ pub fn grammar() -> Command {
         .subcommand(repl())
         .subcommand(submit())
         .subcommand(status())
+        .subcommand(plugin())
         .subcommand(
             Command::new("completions")
                 .about("Prints completions for a shell")
@@ -51,6 +53,7 @@ pub fn grammar() -> Command {
         )
         .subcommand(Command::new("man").about("Prints the manual page, for `man -l -`"))
         .subcommand(Command::new("worker").hide(true))
+        .subcommand(Command::new("plugin-compile").hide(true))
 }
 
 fn run() -> Command {
@@ -209,6 +212,54 @@ fn status() -> Command {
         )
         .arg(Arg::new("queries").long("queries").action(ArgAction::SetTrue).help("Show the statements' texts, too"))
         .arg(conf())
+}
+
+fn plugin() -> Command {
+    let file = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).value_name(value).value_parser(value_parser!(std::path::PathBuf)).help(help)
+    };
+    let folder = || {
+        file("plugins", "DIR", "The folder of plugins, as the runner's --plugins has it")
+            .long("plugins")
+            .env("FIRESTEEL_PLUGINS")
+            .required(true)
+    };
+    Command::new("plugin")
+        .about("Looks at query plugins, and puts them where a runner loads them")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(
+            Command::new("build")
+                .about("Makes a component of the core module that a compiler made")
+                .arg(
+                    file("module", "MODULE", "The core module, with the interface inside, as the SDK puts it there")
+                        .required(true),
+                )
+                .arg(
+                    file("out", "FILE", "The component [default: MODULE with the ending .component.wasm]")
+                        .short('o')
+                        .long("out"),
+                ),
+        )
+        .subcommand(
+            Command::new("check")
+                .about("Says what a component is, does and asks for, and whether this program can load it")
+                .arg(file("file", "FILE", "The component").required(true)),
+        )
+        .subcommand(
+            Command::new("add")
+                .about("Compiles a plugin and puts it into the folder; a runner picks it up between statements")
+                .arg(file("file", "FILE", "The component").required(true))
+                .arg(file("settings", "FILE", "Its order, config, grants and limits, in TOML").long("settings"))
+                .arg(folder()),
+        )
+        .subcommand(Command::new("list").about("Lists the plugins of a folder in the order of the chain").arg(folder()))
+        .subcommand(
+            Command::new("remove")
+                .about("Takes a plugin out of the folder, with its settings")
+                .arg(Arg::new("name").value_name("NAME").required(true).help("Its name"))
+                .arg(folder()),
+        )
 }
 
 fn format(default: &'static str) -> Arg {

@@ -10,6 +10,7 @@ mod conf;
 mod engine;
 mod logging;
 mod output;
+mod plugins;
 mod problem;
 mod progress;
 mod repl;
@@ -33,7 +34,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
     // Before anything else: a worker is to be there in milliseconds.
     if arguments.get(1).is_some_and(|command| command == "worker") {
-        return firesteel_engine::worker::main();
+        return firesteel_engine::worker::main(plugins::load);
+    }
+    if arguments.get(1).is_some_and(|command| command == firesteel_plugin_host::compile::COMMAND) {
+        return firesteel_plugin_host::compile::main();
     }
     let launched = ambient::launcher("SERVERLESS_EMR_JOB_ID").is_some();
     let matches = match arguments::parse(arguments, launched) {
@@ -47,6 +51,7 @@ fn main() -> ExitCode {
         "repl" => repl(matches),
         "submit" => submit(matches),
         "status" => status(matches),
+        "plugin" => plugins::plugin(matches),
         "completions" => completions(matches),
         _ => manual(),
     };

@@ -25,7 +25,12 @@ pub struct Bench {
 }
 
 pub fn request(lang: &str, text: &str) -> Request {
-    Request { statement: StatementId::new("s").unwrap(), lang: lang.into(), text: QueryText(text.into()) }
+    Request {
+        statement: StatementId::new("s").unwrap(),
+        session: "session".into(),
+        lang: lang.into(),
+        text: QueryText(text.into()),
+    }
 }
 
 impl Bench {

@@ -10,12 +10,15 @@ mod dialect;
 mod export;
 mod files;
 mod functions;
+#[path = "../../runner/crates/plugin-host/tests/harm/guests.rs"]
+mod guests;
 mod hostile;
 mod ignored;
 mod in_process;
 mod journal;
 mod kinds;
 mod limits;
+mod plugins;
 mod pool;
 mod ppl;
 mod refused;

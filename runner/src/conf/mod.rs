@@ -100,6 +100,8 @@ pub struct Configuration {
     pub limits: Limits,
     /// What the engine may read and use.
     pub engine: EngineSettings,
+    /// The folder of query plugins.
+    pub plugins: Option<PathBuf>,
     /// How logs are written.
     pub log_format: LogFormat,
     /// Which logs are written; None: as the command has it.
@@ -150,6 +152,7 @@ impl Default for Configuration {
             lease: None,
             limits: Limits::default(),
             engine: EngineSettings::default(),
+            plugins: None,
             log_format: LogFormat::Text,
             log: None,
             ignored: Vec::new(),

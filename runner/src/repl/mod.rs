@@ -75,7 +75,8 @@ pub fn repl(matches: &ArgMatches, mut settings: Configuration, runtime: &Runtime
     let (mut serving, mut warming) = (JoinSet::new(), JoinSet::new());
     {
         let _inside = runtime.enter();
-        let engine = Arc::new(Workers::alone(engine::start(&settings.engine, &mut warming)?));
+        let engine =
+            Arc::new(Workers::alone(engine::start(&settings.engine, settings.plugins.as_deref(), &mut warming)?));
         warming.spawn(remove_when_killed(folder.0.clone()));
         let store = Arc::clone(&store);
         serving.spawn(async move {

@@ -21,11 +21,12 @@ use crate::define::Define;
 use crate::dialect::Text;
 use crate::functions::{self, SqlFunction};
 use crate::knobs;
+use crate::plugins::Kept;
 use crate::session::{Session, parts};
 use crate::tables::Defined;
 
 /// The entries' format. One of another version is not replayed.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,6 +35,9 @@ struct Body {
     text: String,
     #[serde(default)]
     then: Then,
+    /// What plugins keep from then on, all of it: plugin, key and value in hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kept: Option<Vec<(String, String, String)>>,
 }
 
 /// What a define found when it was done.
@@ -69,17 +73,13 @@ impl Columns {
         let listing = table.downcast_ref::<ListingTable>()?;
         let mut writer = StreamWriter::try_new(Vec::new(), &table.schema()).ok()?;
         writer.finish().ok()?;
-        let schema = writer.get_ref().iter().map(|b| format!("{b:02x}")).collect();
+        let schema = hex(writer.get_ref());
         let partitions = listing.options().table_partition_cols.iter().map(|(name, _)| name.clone()).collect();
         Some(Columns { schema, partitions })
     }
 
     fn read(&self) -> Option<(SchemaRef, Vec<String>)> {
-        let bytes: Option<Vec<u8>> = (0..self.schema.len())
-            .step_by(2)
-            .map(|at| u8::from_str_radix(self.schema.get(at..at + 2)?, 16).ok())
-            .collect();
-        let schema: Arc<Schema> = StreamReader::try_new(bytes?.as_slice(), None).ok()?.schema();
+        let schema: Arc<Schema> = StreamReader::try_new(bytes(&self.schema)?.as_slice(), None).ok()?.schema();
         Some((schema, self.partitions.clone()))
     }
 }
@@ -87,17 +87,44 @@ impl Columns {
 /// The entry of a statement that defines this.
 pub fn write(text: &str, define: &Define) -> Entry {
     let then = Then { columns: define.table().and_then(Columns::of), idle: matches!(define, Define::Nothing) };
-    let body = Body { v: VERSION, text: text.to_owned(), then };
+    let body = Body { v: VERSION, text: text.to_owned(), then, kept: None };
     Entry { text: serde_json::json!(body).to_string(), key: define.key() }
+}
+
+/// The same entry, or one of its own, that also holds what plugins keep.
+pub fn keeping(entry: Option<Entry>, kept: &Kept) -> Entry {
+    let own = entry.as_ref().and_then(|entry| serde_json::from_str::<Body>(&entry.text).ok());
+    let kept = kept.iter().map(|((plugin, key), value)| (plugin.clone(), key.clone(), hex(value))).collect();
+    let (body, key) = match own {
+        Some(body) => (Body { kept: Some(kept), ..body }, None),
+        // It replaces what an earlier statement kept, and nothing else.
+        None => (
+            Body { v: VERSION, text: String::new(), then: Then::default(), kept: Some(kept) },
+            Some("kept by plugins".to_owned()),
+        ),
+    };
+    Entry { text: serde_json::json!(body).to_string(), key }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn bytes(hex: &str) -> Option<Vec<u8>> {
+    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok()).collect()
 }
 
 /// Does again what an entry says; what cannot be done leaves the reason under its name.
 pub async fn replay(session: &Session, entry: &str) {
-    let Body { text, then, .. } = match read(entry) {
+    let Body { text, then, kept, .. } = match read(entry) {
         Ok(read) => read,
         Err(why) => return session.lost.entry(why),
     };
-    if then.idle {
+    if let Some(kept) = kept {
+        let kept = kept.into_iter().filter_map(|(plugin, key, value)| Some(((plugin, key), bytes(&value)?)));
+        session.keep(kept.collect());
+    }
+    if then.idle || text.is_empty() {
         return;
     }
     let outcome = match session.plan_again(&text, Some(&then)).await {
@@ -121,7 +148,8 @@ fn read(entry: &str) -> Result<Body, String> {
         v: u32,
     }
     match serde_json::from_str(entry) {
-        Ok(Version { v: VERSION }) => {}
+        // The first had all but what plugins keep.
+        Ok(Version { v: 1 | VERSION }) => {}
         Ok(Version { v }) => return Err(format!("its format is {v}, this program knows {VERSION}")),
         Err(_) => return Err("it has no format".into()),
     }

@@ -57,7 +57,7 @@ impl ScalarUDFImpl for SqlFunction {
 }
 
 impl SqlFunction {
-    fn new(
+    fn udf(
         name: String,
         parameters: Vec<(String, DataType)>,
         returns: DataType,
@@ -70,7 +70,7 @@ impl SqlFunction {
 
     /// What could not be made again from the journal, and why.
     pub fn broken(name: String, why: String) -> ScalarUDF {
-        SqlFunction::new(name, Vec::new(), DataType::Null, Err(why))
+        SqlFunction::udf(name, Vec::new(), DataType::Null, Err(why))
     }
 
     fn of(function: &ScalarUDF) -> Option<&SqlFunction> {
@@ -359,5 +359,5 @@ fn made_of(
         Some(data_type) => typed(data_type)?,
         None => body.get_type(&schema).map_err(|e| session.failed(&e))?,
     };
-    Ok(SqlFunction::new(name, parameters, returns, Ok(body)))
+    Ok(SqlFunction::udf(name, parameters, returns, Ok(body)))
 }

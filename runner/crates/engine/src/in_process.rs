@@ -1,10 +1,12 @@
 //! The engine inside this very process: for tests and for embedding. It can be asked to stop, not made to.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use firesteel_model::{Code, Failure, Kind, Stage};
 use firesteel_session::journal::{Entry, Journal};
+use firesteel_session::ports::plugins::{Level, Plugin};
 use firesteel_session::ports::{Engine, EngineError, Output, Plan, Progress, Request};
 use futures::stream::{self, StreamExt};
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -12,12 +14,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
 use crate::query::Running;
-use crate::session::{Planned, Session};
+use crate::session::{Given, Planned, Session};
 use crate::settings::Settings;
 
 /// An [`Engine`] for one session without a process of its own.
 pub struct InProcess {
     settings: Settings,
+    plugins: Vec<Arc<dyn Plugin>>,
     runtime: Option<Runtime>,
     open: Mutex<Option<Open>>,
 }
@@ -35,6 +38,14 @@ impl InProcess {
     /// # Errors
     /// Threads cannot be started, or a data folder or store cannot be used.
     pub fn new(settings: Settings) -> Result<InProcess, EngineError> {
+        InProcess::with_plugins(settings, Vec::new())
+    }
+
+    /// The same with these plugins, in this order.
+    ///
+    /// # Errors
+    /// As [`InProcess::new`].
+    pub fn with_plugins(settings: Settings, plugins: Vec<Arc<dyn Plugin>>) -> Result<InProcess, EngineError> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(settings.query_threads())
             .thread_stack_size(usize::try_from(settings.stack).unwrap_or(usize::MAX))
@@ -42,7 +53,7 @@ impl InProcess {
             .enable_all()
             .build()
             .map_err(|e| Failure::new(Code::Internal, Stage::Accept, format!("threads cannot be started: {e}")))?;
-        let engine = InProcess { settings, runtime: Some(runtime), open: Mutex::default() };
+        let engine = InProcess { settings, plugins, runtime: Some(runtime), open: Mutex::default() };
         engine.open(0)?;
         Ok(engine)
     }
@@ -71,7 +82,10 @@ impl InProcess {
         {
             return Ok(open.clone());
         }
-        let session = Session::open(&self.settings, self.settings.spill_dir.clone())?;
+        // Level and name are all that is told of a line without a log.
+        let log =
+            Arc::new(|plugin: &str, level: Level, _: &str| tracing::debug!(plugin, ?level, "a plugin wrote a line"));
+        let session = Session::open(&self.settings, self.settings.spill_dir.clone(), self.plugins.clone(), log)?;
         Ok(open.insert(Open { session: Arc::new(session), generation, applied: Arc::default() }).clone())
     }
 }
@@ -84,11 +98,19 @@ impl Drop for InProcess {
     }
 }
 
-/// Stops a task that is no longer wanted.
-struct Stop(AbortHandle);
+/// Stops a task that is no longer wanted, and whatever plugin it is in.
+struct Stop(AbortHandle, Arc<AtomicBool>);
+
+impl Stop {
+    /// It is over: what follows is another.
+    fn done(mut self) {
+        self.1 = Arc::default();
+    }
+}
 
 impl Drop for Stop {
     fn drop(&mut self) {
+        self.1.store(true, Ordering::Relaxed);
         self.0.abort();
     }
 }
@@ -101,7 +123,14 @@ impl Engine for InProcess {
             self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
             open = self.open(journal.generation())?;
         }
-        let (journal, request, session) = (journal.clone(), request.clone(), Arc::clone(&open.session));
+        let (journal, session, asked) = (journal.clone(), Arc::clone(&open.session), Arc::<AtomicBool>::default());
+        let given = Given {
+            statement: request.statement.as_str().to_owned(),
+            session: request.session.clone(),
+            lang: request.lang.clone(),
+            text: request.text.clone(),
+            stop: Arc::clone(&asked),
+        };
         let applied = Arc::clone(&open.applied);
         let work = self.handle().spawn(async move {
             let mut done = applied.lock().await;
@@ -109,12 +138,12 @@ impl Engine for InProcess {
                 session.replay(&entry.text).await;
             }
             *done = journal.entries().to_vec();
-            session.plan(&request.lang, &request.text.0).await
+            session.plan(&given).await
         });
-        let stop = Stop(work.abort_handle());
+        let stop = Stop(work.abort_handle(), Arc::clone(&asked));
         let planned = work.await.map_err(|_| panicked())??;
-        drop(stop);
-        Ok(Box::new(Waiting { planned, open, handle: self.handle().clone() }))
+        stop.done();
+        Ok(Box::new(Waiting { planned, open, asked, handle: self.handle().clone() }))
     }
 
     async fn close(&self) {
@@ -129,6 +158,7 @@ fn panicked() -> EngineError {
 struct Waiting {
     planned: Planned,
     open: Open,
+    asked: Arc<AtomicBool>,
     handle: Handle,
 }
 
@@ -143,13 +173,13 @@ impl Plan for Waiting {
     }
 
     async fn run(self: Box<Self>) -> Result<Output, EngineError> {
-        let Waiting { planned, open, handle } = *self;
+        let Waiting { planned, open, asked, handle } = *self;
         let entry = planned.entry.clone();
         let session = Arc::clone(&open.session);
         let work = handle.spawn(async move { session.run(planned).await });
-        let stop = Stop(work.abort_handle());
+        let stop = Stop(work.abort_handle(), Arc::clone(&asked));
         let Running { schema, mut batches, reads } = work.await.map_err(|_| panicked())??;
-        drop(stop);
+        stop.done();
         if let Some(entry) = entry {
             open.applied.lock().await.push(entry);
         }
@@ -166,7 +196,7 @@ impl Plan for Waiting {
             let (rows, bytes) = reads.now();
             progress.send_replace(Progress { rows, bytes, elapsed_millis: 0 });
         });
-        let stop = Stop(work.abort_handle());
+        let stop = Stop(work.abort_handle(), asked);
         let rows = stream::unfold((receive, Some(work), stop), |(mut receive, work, stop)| async move {
             match receive.recv().await {
                 Some(batch) => Some((batch.map_err(EngineError::from), (receive, work, stop))),

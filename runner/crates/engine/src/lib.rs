@@ -5,7 +5,7 @@
 //! ```no_run
 //! use firesteel_engine::{Settings, Workers};
 //! // In `firesteel worker`, before anything else (no arguments, no runtime, no log):
-//! //     return firesteel_engine::worker::main();
+//! //     return firesteel_engine::worker::main(|_, _| Ok(Vec::new()));
 //! let settings = Settings { catalog: "mys3".into(), data: vec!["data".into()], ..Settings::default() };
 //! let engine = Workers::new(settings); // starts nothing; `engine.pool().warm()` starts a worker ahead of the first statement
 //! // For many sessions: `let pool = Pool::new(settings)`, and of each session `pool.session()`.
@@ -35,6 +35,7 @@ mod lost;
 mod names;
 mod operators;
 mod patterns;
+pub mod plugins;
 pub mod pool;
 mod process;
 mod query;
@@ -56,5 +57,5 @@ pub mod workers;
 
 pub use in_process::InProcess;
 pub use pool::Pool;
-pub use settings::{Secret, Settings, StoreAccess};
+pub use settings::{PluginSet, Secret, Settings, StoreAccess};
 pub use workers::Workers;

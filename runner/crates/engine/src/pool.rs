@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use firesteel_model::{Code, Failure, Stage};
 use firesteel_session::ports::EngineError;
@@ -10,14 +10,14 @@ use futures::FutureExt;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::process::{Peer, Process};
-use crate::settings::Settings;
+use crate::settings::{PluginSet, Settings};
 use crate::spill;
 use crate::workers::Workers;
 
 /// Worker processes for any number of sessions. Needs no runtime to be made and starts none of its own; the first worker starts
 /// with the first statement, or with [`Pool::warm`].
 pub struct Pool {
-    settings: Arc<Settings>,
+    settings: RwLock<Arc<Settings>>,
     next: AtomicU64,
     /// One for each worker that may be alive. A worker has it until it is reaped.
     permits: Arc<Semaphore>,
@@ -45,7 +45,7 @@ impl Pool {
         spill::sweep(&settings);
         Arc::new(Pool {
             permits: Arc::new(Semaphore::new(settings.most_workers())),
-            settings: Arc::new(settings),
+            settings: RwLock::new(Arc::new(settings)),
             next: AtomicU64::new(1),
             spare: Mutex::default(),
             alive: Mutex::default(),
@@ -65,7 +65,7 @@ impl Pool {
     /// # Errors
     /// It can't; the message names the folder.
     pub fn try_spill(&self) -> std::io::Result<()> {
-        spill::create(&self.settings).map(|folder| spill::remove(&folder))
+        spill::create(&self.settings()).map(|folder| spill::remove(&folder))
     }
 
     /// Starts a worker ahead of the next statement, if there is none and there may be one more.
@@ -92,8 +92,20 @@ impl Pool {
         }
     }
 
-    pub(crate) fn settings(&self) -> &Settings {
-        &self.settings
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Workers have these plugins from now on: one that has others is ended after its statement, and another takes its place.
+    pub fn replace_plugins(&self, plugins: PluginSet) {
+        let mut settings = self.settings.write().unwrap_or_else(PoisonError::into_inner);
+        if settings.plugins == plugins {
+            return;
+        }
+        *settings = Arc::new(Settings { plugins, ..Settings::clone(&settings) });
+        drop(settings);
+        let spare = lock(&self.spare).take();
+        drop(spare);
     }
 
     /// A number that no other statement of these workers has.
@@ -105,7 +117,7 @@ impl Pool {
     /// all are busy, it waits, and who waited longer comes first.
     pub(crate) async fn take(&self) -> Result<Process, EngineError> {
         let spare = lock(&self.spare).take();
-        if let Some(spare) = spare.filter(Process::is_alive) {
+        if let Some(spare) = spare.filter(|spare| spare.is_alive() && spare.has(&self.settings().plugins)) {
             return Ok(spare);
         }
         let mut permit = pin!(Arc::clone(&self.permits).acquire_owned());
@@ -143,7 +155,7 @@ impl Pool {
     }
 
     fn spawn(&self, permit: OwnedSemaphorePermit) -> Result<Process, EngineError> {
-        let process = Process::spawn(&self.settings, permit, Arc::clone(&self.idle)).map_err(|e| {
+        let process = Process::spawn(&self.settings(), permit, Arc::clone(&self.idle)).map_err(|e| {
             EngineError::Failed(
                 Failure::new(Code::Internal, Stage::Accept, format!("a worker could not be started: {e}")).retryable(),
             )

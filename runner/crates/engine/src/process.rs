@@ -320,6 +320,7 @@ impl Shared {
             Frame::Arrow { n, bytes } => (n, Said::Arrow(bytes)),
             Frame::Message(message) => match message {
                 ToRunner::Ready => return,
+                ToRunner::Log { plugin, level, line } => return crate::plugins::write(&plugin, &level, &line),
                 ToRunner::Broken { why } => {
                     state.verdict.get_or_insert(Death::Unfit(why));
                     return;

@@ -37,14 +37,16 @@ pub fn enter(settings: &Settings, spill: &Path) -> bool {
 
 fn fence(settings: &Settings, spill: &Path) -> Result<bool, RulesetError> {
     let abi = ABI::V5;
-    let network: &[&str] = if settings.stores.is_empty() { &[] } else { OF_THE_NETWORK };
+    let networked = !settings.stores.is_empty() || settings.plugins.network;
+    let network: &[&str] = if networked { OF_THE_NETWORK } else { &[] };
     let read = AccessFs::from_read(abi) & !AccessFs::Execute;
     let mut paths: Vec<PathBuf> = OF_THE_SYSTEM.iter().chain(network).map(PathBuf::from).collect();
     paths.extend(settings.data.iter().cloned());
-    if !settings.stores.is_empty() {
+    paths.extend(settings.plugins.reads.iter().cloned());
+    if networked {
         paths.extend(["SSL_CERT_FILE", "SSL_CERT_DIR"].iter().filter_map(std::env::var_os).map(PathBuf::from));
     }
-    let written = settings.export.iter().map(PathBuf::as_path).chain([spill]);
+    let written = settings.export.iter().chain(&settings.plugins.writes).map(PathBuf::as_path).chain([spill]);
     let status = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(abi))?

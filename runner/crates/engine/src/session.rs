@@ -1,8 +1,8 @@
 //! A session: DataFusion with Spark's dialect and functions, the tables of the data folders, and what was defined since.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use datafusion::catalog::{CatalogProviderList, SchemaProvider, TableFunction, TableProvider};
 use datafusion::common::TableReference;
@@ -11,7 +11,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::execution::{SessionState, TaskContext};
@@ -23,6 +23,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use firesteel_model::{Code, Failure, Kind, Stage};
 use firesteel_session::journal::Entry;
+use firesteel_session::ports::plugins::Plugin;
 
 use crate::allow;
 use crate::catalog::{Catalog, SCHEMA};
@@ -40,6 +41,7 @@ use crate::lost::Lost;
 use crate::names;
 use crate::operators::SparkOperators;
 use crate::patterns::Pattern;
+use crate::plugins::{self, Around, Current, Kept, Log, Of, Plugins, Policies, Routed};
 use crate::query::{Reads, Running};
 use crate::reach::{Counting, Reach};
 use crate::settings::Settings;
@@ -47,9 +49,6 @@ use crate::spark_casts::SparkCasts;
 use crate::spark_range::SparkRange;
 use crate::spark_text::{AsText, InitCap};
 use crate::tables::Tables;
-
-/// The languages that an engine takes.
-const LANGUAGES: &[&str] = &["sql"];
 
 /// An open session.
 pub struct Session {
@@ -62,6 +61,24 @@ pub struct Session {
     spill: Option<PathBuf>,
     spill_limit: u64,
     defaults: Vec<(&'static str, Option<String>)>,
+    plugins: Plugins,
+    of: Arc<Of>,
+    current: Current,
+}
+
+/// A statement that is to be planned.
+#[derive(Debug, Default)]
+pub struct Given {
+    /// Its id, and its session's.
+    pub statement: String,
+    /// Its session's id.
+    pub session: String,
+    /// Its language.
+    pub lang: String,
+    /// Its text.
+    pub text: firesteel_model::QueryText,
+    /// Set when it is to stop.
+    pub stop: Arc<AtomicBool>,
 }
 
 /// A planned statement.
@@ -71,6 +88,7 @@ pub struct Planned {
     /// Of a define: what the journal is to hold.
     pub entry: Option<Entry>,
     work: Work,
+    around: Option<Arc<Around>>,
 }
 
 enum Work {
@@ -83,7 +101,12 @@ impl Session {
     ///
     /// # Errors
     /// A data folder or a store of the settings cannot be used.
-    pub fn open(settings: &Settings, spill: Option<PathBuf>) -> Result<Session, Failure> {
+    pub fn open(
+        settings: &Settings,
+        spill: Option<PathBuf>,
+        plugins: Vec<Arc<dyn Plugin>>,
+        log: Log,
+    ) -> Result<Session, Failure> {
         let limits = Limits { memory_pool: settings.memory_pool, spill: settings.spill_limit };
         let inner = |e| failures::failure(&e, Stage::Accept, limits);
         let reach = Arc::new(Reach::new(settings)?);
@@ -146,8 +169,24 @@ impl Session {
             let range = TableFunction::new("range".into(), Arc::new(SparkRange(range)));
             builder.table_functions().get_or_insert_default().insert("range".into(), Arc::new(range));
         }
-        let ctx = SessionContext::new_with_state(builder.build());
+        let mut state = builder.build();
+        let plugins = Plugins::new(plugins);
+        let of = Arc::new(Of {
+            source: settings.catalog.clone(),
+            tables: Arc::downgrade(&catalog.tables),
+            asks: OnceLock::new(),
+            kept: Mutex::default(),
+            log,
+        });
+        let current = Current::new(Around::new(&of, "", "", 0, Arc::default()));
+        plugins.register(&mut state, &current)?;
+        if let Some(policies) = Policies::of(&plugins, &current, &settings.catalog) {
+            catalog.tables.guard(policies);
+        }
+        let ctx = SessionContext::new_with_state(state);
         functions::install(&ctx).map_err(inner)?;
+        let weak = ctx.state_weak_ref();
+        let _ = of.asks.set(Box::new(move || weak.upgrade().map(|state| state.read().clone())));
         let values = ctx.copied_config().options().entries();
         let defaults = knobs::keys()
             .map(|key| (key, values.iter().find(|e| e.key == key).and_then(|e| e.value.clone())))
@@ -162,6 +201,9 @@ impl Session {
             spill,
             spill_limit: settings.spill_limit,
             defaults,
+            plugins,
+            of,
+            current,
         })
     }
 
@@ -200,9 +242,31 @@ impl Session {
     ///
     /// # Errors
     /// Whatever is wrong with the statement.
-    pub async fn plan(&self, lang: &str, raw: &str) -> Result<Planned, Failure> {
-        language(lang)?;
-        self.plan_again(raw, None).await
+    pub async fn plan(&self, given: &Given) -> Result<Planned, Failure> {
+        let now =
+            self.ctx.state().execution_props().query_execution_start_time.map_or(0, |time| time.timestamp_micros());
+        let around = Around::new(&self.of, &given.session, &given.statement, now, Arc::clone(&given.stop));
+        self.current.set(&around);
+        let mut planned = match self.plugins.route(&around, &given.lang, &given.text.0).await? {
+            Routed::Sql(text) => self.plan_again(&text.0, None).await?,
+            Routed::Rows(batch) => self.rows(batch)?,
+        };
+        if planned.kind != Kind::Write
+            && let Some(kept) = around.kept_after()
+        {
+            planned.entry = Some(entry::keeping(planned.entry.take(), &kept));
+            planned.kind = Kind::Define;
+        }
+        if around.writes() || self.plugins.iter().any(|p| p.about().writes && p.about().results) {
+            planned.kind = if planned.kind == Kind::Read { Kind::Write } else { planned.kind };
+        }
+        planned.around = Some(around);
+        Ok(planned)
+    }
+
+    /// Plugins keep this from now on.
+    pub(crate) fn keep(&self, kept: Kept) {
+        *self.of.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = kept;
     }
 
     /// The same for a statement that a journal holds, with what it found then.
@@ -220,7 +284,7 @@ impl Session {
         {
             self.lost.allows_queries()?;
             let plan = export::plan(self, copy, folder).await?;
-            return Ok(Planned { kind: Kind::Write, entry: None, work: Work::Query(Box::new(plan)) });
+            return Ok(Planned { kind: Kind::Write, entry: None, work: Work::Query(Box::new(plan)), around: None });
         }
         allow::statement(&typed)?;
         if let Some(define) = Define::of(self, &text, &typed, then).await? {
@@ -231,7 +295,8 @@ impl Session {
     }
 
     pub(crate) fn define(&self, define: Define, raw: &str) -> Planned {
-        Planned { kind: Kind::Define, entry: Some(entry::write(raw, &define)), work: Work::Define(Box::new(define)) }
+        let entry = Some(entry::write(raw, &define));
+        Planned { kind: Kind::Define, entry, work: Work::Define(Box::new(define)), around: None }
     }
 
     /// The plan of a statement that reads, with Spark's names.
@@ -329,21 +394,30 @@ impl Session {
     /// # Errors
     /// It could not begin.
     pub async fn run(&self, planned: Planned) -> Result<Running, Failure> {
-        match planned.work {
-            Work::Query(plan) => self.start(*plan).await,
-            Work::Define(define) => define.apply(self).await,
+        let around = planned.around.unwrap_or_else(|| self.current.get());
+        self.current.set(&around);
+        let running = match planned.work {
+            Work::Query(plan) => self.start(*plan, &around).await?,
+            Work::Define(define) => define.apply(self).await?,
+        };
+        if let Some(kept) = around.kept_after() {
+            self.keep(kept);
         }
+        plugins::hooked(&self.plugins, &around, running).await
     }
 
-    async fn start(&self, plan: LogicalPlan) -> Result<Running, Failure> {
+    async fn start(&self, plan: LogicalPlan, around: &Arc<Around>) -> Result<Running, Failure> {
         let state = self.ctx.state();
         let physical = state.create_physical_plan(&plan).await.map_err(|e| self.failed(&e))?;
         let bytes = Arc::new(AtomicU64::new(0));
         let runtime = self.runtime(&state, &bytes).map_err(|e| self.failed(&e))?;
+        around.remember(MemoryConsumer::new("plugins").register(&runtime.memory_pool));
         let task = Arc::new(TaskContext::from(&state).with_runtime(runtime));
         let reads = Reads { plan: Some(Arc::clone(&physical)), bytes };
         let stream = execute_stream(physical, task).map_err(|e| failures::failure(&e, Stage::Execute, self.limits))?;
-        Running::new(stream, reads, tables(&plan), self.limits)
+        let explains = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
+        let running = Running::new(stream, reads, tables(&plan), self.limits)?;
+        Ok(if explains { crate::show::with_plugins(running, around.touches()) } else { running })
     }
 
     /// Each statement has a pool, a share of the spill folder and a count of its own.
@@ -367,7 +441,7 @@ impl Session {
 
 impl Planned {
     pub(crate) fn read(plan: LogicalPlan) -> Planned {
-        Planned { kind: Kind::Read, entry: None, work: Work::Query(Box::new(plan)) }
+        Planned { kind: Kind::Read, entry: None, work: Work::Query(Box::new(plan)), around: None }
     }
 }
 
@@ -381,14 +455,6 @@ fn tables(plan: &LogicalPlan) -> Vec<String> {
         Ok(TreeNodeRecursion::Continue)
     });
     names.into_iter().collect()
-}
-
-fn language(lang: &str) -> Result<(), Failure> {
-    if LANGUAGES.iter().any(|known| known.eq_ignore_ascii_case(lang)) {
-        return Ok(());
-    }
-    let known: Vec<String> = LANGUAGES.iter().map(|l| (*l).to_owned()).collect();
-    Err(Failure::new(Code::Language, Stage::Accept, failures::no_such("language", lang, &known)))
 }
 
 /// The parts of a name, without quotes.

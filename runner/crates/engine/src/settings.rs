@@ -56,6 +56,22 @@ pub struct Settings {
     pub spare: bool,
     /// Give up privileges in the worker, where the platform offers it.
     pub low_privileges: bool,
+    /// The query plugins.
+    pub plugins: PluginSet,
+}
+
+/// The query plugins of a worker, as their host wrote them: opaque here but for the files that they need.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PluginSet {
+    /// Each as its host reads it, in the order of the chain.
+    pub plugins: Vec<serde_json::Value>,
+    /// Files and folders that are read.
+    pub reads: Vec<PathBuf>,
+    /// Folders that are written, too.
+    pub writes: Vec<PathBuf>,
+    /// They talk to hosts on the network.
+    pub network: bool,
 }
 
 impl Default for Settings {
@@ -83,6 +99,7 @@ impl Default for Settings {
             credit: 4,
             spare: true,
             low_privileges: true,
+            plugins: PluginSet::default(),
         }
     }
 }

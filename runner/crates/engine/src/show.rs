@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
+use datafusion::arrow::compute::cast;
 use datafusion::catalog::{CatalogProviderList, SchemaProvider};
 use datafusion::logical_expr::TableType;
 use firesteel_model::{Code, Failure, Stage};
+use futures::StreamExt;
 
 use crate::catalog::SCHEMA;
 use crate::command::{Command, matches};
@@ -15,6 +17,7 @@ use crate::dialect::Text;
 use crate::failures;
 use crate::knobs;
 use crate::names;
+use crate::query::Running;
 use crate::session::{Planned, Session};
 use crate::spark_types;
 
@@ -107,6 +110,21 @@ pub async fn plan(session: &Session, command: Command, raw: &str) -> Result<Plan
             session.rows(described(describe(plan.schema().as_arrow())))
         }
     }
+}
+
+/// What EXPLAIN says, and a row for each plugin that touched the statement.
+pub fn with_plugins(running: Running, touches: Vec<String>) -> Running {
+    if touches.is_empty() || running.schema.fields().len() != 2 {
+        return running;
+    }
+    let schema = Arc::clone(&running.schema);
+    let columns: [StringArray; 2] = [vec!["plugin"; touches.len()].into(), touches.into()];
+    let columns = columns.iter().zip(schema.fields()).map(|(column, field)| cast(column, field.data_type()));
+    let Ok(columns) = columns.collect::<Result<Vec<_>, _>>() else { return running };
+    let last = RecordBatch::try_new(Arc::clone(&schema), columns)
+        .map_err(|e| Failure::new(Code::Internal, Stage::Execute, e.to_string()));
+    let batches = running.batches.chain(futures::stream::iter([last])).boxed();
+    Running { batches, ..running }
 }
 
 /// Checks that a place of tables exists: nothing, a schema, a catalog, or both.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use async_trait::async_trait;
@@ -15,12 +15,14 @@ use datafusion::datasource::file_format::json::JsonFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::TableType;
 use datafusion::prelude::SessionConfig;
 use firesteel_model::{Code, Failure, Stage};
 use url::Url;
 
 use crate::failures;
 use crate::files::{self, Format, Found};
+use crate::plugins::Policies;
 
 /// Lines of a CSV or JSON file that its column types are taken from.
 const INFERENCE_LINES: usize = 10_000;
@@ -44,12 +46,24 @@ pub struct Tables {
     reader: RwLock<SessionState>,
     defined: RwLock<BTreeMap<String, (String, Defined)>>,
     inferred: Mutex<HashMap<Stamp, Arc<dyn TableProvider>>>,
+    policies: OnceLock<Policies>,
 }
 
 impl Tables {
     /// A schema over these folders, whose files are opened by `reader`.
     pub fn new(roots: Arc<[PathBuf]>, reader: SessionState) -> Tables {
-        Tables { roots, reader: RwLock::new(reader), defined: RwLock::default(), inferred: Mutex::default() }
+        Tables {
+            roots,
+            reader: RwLock::new(reader),
+            defined: RwLock::default(),
+            inferred: Mutex::default(),
+            policies: OnceLock::new(),
+        }
+    }
+
+    /// Shows tables as these policies let them be seen, from now on.
+    pub fn guard(&self, policies: Policies) {
+        let _ = self.policies.set(policies);
     }
 
     /// Opens files from now on as these settings have it.
@@ -190,15 +204,19 @@ impl SchemaProvider for Tables {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        match self.defined(name) {
-            Some(Defined::Table(table)) => return Ok(Some(table)),
+        let (name, table) = match self.defined(name) {
+            Some(Defined::Table(table)) => (name.to_owned(), table),
             // Who asks for all tables gets the others; `needed` has the reason.
             Some(Defined::Broken(_)) => return Ok(None),
-            None => {}
-        }
-        match self.file(name) {
-            Some(found) => self.open(&found).await.map(Some),
-            None => Ok(None),
+            None => match self.file(name) {
+                Some(found) => (found.name.clone(), self.open(&found).await?),
+                None => return Ok(None),
+            },
+        };
+        // A view is made of tables that are shown as policies have it.
+        match self.policies.get().filter(|_| table.table_type() != TableType::View) {
+            Some(policies) => policies.shown(&name, table).await.map(Some),
+            None => Ok(Some(table)),
         }
     }
 

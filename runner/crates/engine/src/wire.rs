@@ -20,7 +20,7 @@ pub enum ToWorker {
     /// The first message: whose session it is. The spill folder is the worker's own.
     Open { settings: Box<Settings>, spill: std::path::PathBuf },
     /// Plan a statement, after replaying the entries that the worker has not seen yet.
-    Plan { n: u64, lang: String, text: String, entries: Vec<String> },
+    Plan { n: u64, statement: String, session: String, lang: String, text: String, entries: Vec<String> },
     /// Run what was planned.
     Run { n: u64 },
     /// So many more batches may be sent.
@@ -46,6 +46,8 @@ pub enum ToRunner {
     Failed { n: u64, failure: WireFailure },
     /// Nothing of it runs any more.
     Cancelled { n: u64 },
+    /// A plugin's line for the log: its level as tracing names it.
+    Log { plugin: String, level: String, line: String },
 }
 
 /// [`Kind`] on the wire.

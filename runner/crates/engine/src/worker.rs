@@ -8,6 +8,7 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc as blocking;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,16 +16,18 @@ use std::time::Duration;
 use arrow_array::{Array, RecordBatch};
 use arrow_ipc::writer::StreamWriter;
 use datafusion::arrow::error::ArrowError;
-use firesteel_model::{Code, Failure, Stage};
+use firesteel_model::{Code, Failure, QueryText, Stage};
+use firesteel_session::ports::plugins::{Level, Plugin};
 use futures::StreamExt;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::failures;
+use crate::plugins::Log;
 use crate::query::Running;
 use crate::sandbox;
-use crate::session::Session;
+use crate::session::{Given, Session};
 use crate::settings::Settings;
 use crate::wire::{self, Frame, ToRunner, ToWorker};
 
@@ -33,16 +36,19 @@ const FRAME: usize = 4 << 20;
 
 /// The hidden command `firesteel worker`: serves the runner at the other end of standard input until it closes.
 #[must_use]
-pub fn main() -> ExitCode {
+pub fn main(load: Loader) -> ExitCode {
     // A panic's message may quote a statement, and this process has no log: its place is all that is told.
     std::panic::set_hook(Box::new(|_| {}));
-    match serve() {
+    match serve(load) {
         Ok(()) => ExitCode::SUCCESS,
         Err(()) => ExitCode::from(2),
     }
 }
 
-fn serve() -> Result<(), ()> {
+/// Loads plugins as their host wrote them, and tells the lines that they log meanwhile.
+pub type Loader = fn(&[serde_json::Value], &Log) -> Result<Vec<Arc<dyn Plugin>>, String>;
+
+fn serve(load: Loader) -> Result<(), ()> {
     let socket = std::io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from).map_err(drop)?;
     let mut reading = socket.try_clone().map_err(drop)?;
     let first = wire::read::<ToWorker>(&mut reading, u64::from(u32::MAX)).map_err(drop)?;
@@ -60,7 +66,25 @@ fn serve() -> Result<(), ()> {
         .enable_all()
         .build()
         .map_err(drop)?;
-    let session = match Session::open(&settings, Some(spill)) {
+    let telling = out.clone();
+    let log: Log = Arc::new(move |plugin, level, line| {
+        let level = match level {
+            Level::Error => "error",
+            Level::Warn => "warn",
+            Level::Info => "info",
+            Level::Debug => "debug",
+            Level::Trace => "trace",
+        };
+        telling.say(&ToRunner::Log { plugin: plugin.to_owned(), level: level.to_owned(), line: line.to_owned() });
+    });
+    let plugins = match settings.plugins.plugins.as_slice() {
+        [] => Ok(Vec::new()),
+        plugins => load(plugins, &log),
+    };
+    let opened = plugins
+        .map_err(|why| Failure::new(Code::Plugin, Stage::Accept, why))
+        .and_then(|plugins| Session::open(&settings, Some(spill), plugins, log));
+    let session = match opened {
         Ok(session) => Arc::new(session),
         Err(failure) => {
             out.say(&ToRunner::Broken { why: failure.message });
@@ -119,6 +143,8 @@ struct Job {
     go: Option<oneshot::Sender<()>>,
     credit: Arc<Semaphore>,
     work: AbortHandle,
+    /// Tells a plugin's call to end.
+    stop: Arc<AtomicBool>,
     /// The runner waits for the word that nothing of it runs.
     stopping: bool,
 }
@@ -154,8 +180,11 @@ impl Desk {
 
     async fn hear(&mut self, message: ToWorker, followers: &mut JoinSet<u64>) {
         match message {
-            ToWorker::Plan { n, lang, text, entries } => {
+            ToWorker::Plan { n, statement, session, lang, text, entries } => {
                 let (go, gone) = oneshot::channel();
+                let stop = Arc::<AtomicBool>::default();
+                let text = QueryText(text);
+                let given = Given { statement, session, lang, text, stop: Arc::clone(&stop) };
                 let credit = Arc::new(Semaphore::new(self.settings.credit.max(1) as usize));
                 let task = Task {
                     n,
@@ -165,8 +194,8 @@ impl Desk {
                     reads: Arc::default(),
                 };
                 let reads = Arc::clone(&task.reads);
-                let work = self.queries.spawn(task.run(lang, text, entries, gone));
-                self.jobs.insert(n, Job { go: Some(go), credit, work: work.abort_handle(), stopping: false });
+                let work = self.queries.spawn(task.run(given, entries, gone));
+                self.jobs.insert(n, Job { go: Some(go), credit, work: work.abort_handle(), stop, stopping: false });
                 let out = self.out.clone();
                 let period = Duration::from_millis(self.settings.progress_millis.max(10));
                 followers.spawn(follow(n, work, reads, out, period));
@@ -184,6 +213,7 @@ impl Desk {
             ToWorker::Cancel { n } => match self.jobs.get_mut(&n) {
                 Some(job) => {
                     job.stopping = true;
+                    job.stop.store(true, Ordering::Relaxed);
                     job.work.abort();
                 }
                 None => self.out.say(&ToRunner::Cancelled { n }),
@@ -240,9 +270,12 @@ struct Task {
 }
 
 impl Task {
-    async fn run(self, lang: String, text: String, entries: Vec<String>, go: oneshot::Receiver<()>) {
+    async fn run(self, given: Given, entries: Vec<String>, go: oneshot::Receiver<()>) {
         let n = self.n;
-        let end = match self.perform(&lang, &text, entries, go).await {
+        let performed = self.perform(&given, entries, go).await;
+        // What of it is still under way in a plugin is not wanted any more.
+        given.stop.store(true, Ordering::Relaxed);
+        let end = match performed {
             Ok(true) => ToRunner::Done { n },
             Ok(false) => return,
             Err(failure) => ToRunner::Failed { n, failure: failure.into() },
@@ -253,17 +286,11 @@ impl Task {
         self.out.say(&end);
     }
 
-    async fn perform(
-        &self,
-        lang: &str,
-        text: &str,
-        entries: Vec<String>,
-        go: oneshot::Receiver<()>,
-    ) -> Result<bool, Failure> {
+    async fn perform(&self, given: &Given, entries: Vec<String>, go: oneshot::Receiver<()>) -> Result<bool, Failure> {
         for entry in &entries {
             self.session.replay(entry).await;
         }
-        let planned = self.session.plan(lang, text).await?;
+        let planned = self.session.plan(given).await?;
         self.out.say(&ToRunner::Planned {
             n: self.n,
             kind: planned.kind.into(),

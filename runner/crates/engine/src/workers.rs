@@ -81,6 +81,7 @@ impl Workers {
                 situation.wait_for(|s| s.dead.is_some() || s.stopping == 0).await.is_ok_and(|s| s.dead.is_none());
             let ledger = lock(&assigned.ledger);
             let fits = assigned.generation == journal.generation()
+                && assigned.process.has(&self.pool.settings().plugins)
                 && ledger.unsure == 0
                 && journal.missing(&ledger.applied).is_some();
             drop(ledger);
@@ -109,6 +110,8 @@ impl Workers {
             let missing = journal.missing(&lock(&assigned.ledger).applied).unwrap_or_default();
             let plan = ToWorker::Plan {
                 n,
+                statement: request.statement.as_str().to_owned(),
+                session: request.session.clone(),
                 lang: request.lang.clone(),
                 text: request.text.0.clone(),
                 entries: missing.iter().map(|e| e.text.clone()).collect(),

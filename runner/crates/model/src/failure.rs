@@ -56,6 +56,10 @@ codes! {
     BadStatement = "BAD_STATEMENT",
     /// Another statement has the same query id.
     DuplicateQueryId = "DUPLICATE_QUERY_ID",
+    /// A plugin reached a limit.
+    PluginLimit = "PLUGIN_LIMIT",
+    /// A plugin failed, or could not be loaded.
+    Plugin = "PLUGIN_FAILED",
     /// The runner was told to stop.
     Stopped = "RUNNER_STOPPED",
     /// The runner itself is at fault.

@@ -4,6 +4,7 @@
 //! [`Plugin`](firesteel_session::ports::plugins::Plugin); `guest`, what an instance may ask for; `instance`, how a call is made, watched and
 //! ended; `columns` and `tables`, how rows cross; [`limits`] and [`grants`]. [`compile`] and [`cache`]: code is compiled once, elsewhere.
 
+pub mod alone;
 mod bindings;
 pub mod cache;
 mod clock;
@@ -19,5 +20,6 @@ pub mod limits;
 pub mod load;
 pub mod machine;
 pub mod plugin;
+pub mod shelf;
 mod tables;
 mod wasi;

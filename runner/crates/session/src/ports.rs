@@ -384,6 +384,8 @@ impl<T: SessionStore + ResultStore> Store for T {}
 pub struct Request {
     /// The statement, for spans and for the engine's own files.
     pub statement: StatementId,
+    /// Its session's id, for what runs in the engine and asks.
+    pub session: String,
     /// The language of the text.
     pub lang: String,
     /// The text.

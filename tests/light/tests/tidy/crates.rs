@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-use firesteel_tests_light::{read, root};
+use firesteel_tests_light::{files, read, root};
 use serde_json::Value;
 
 use crate::table;
@@ -95,6 +95,28 @@ fn the_tests_add_no_feature_to_what_the_program_uses() {
     for (package, features) in tree("normal,build") {
         assert_eq!(tested[&package], features, "features of {package} with the tests, and without them");
     }
+}
+
+/// Plugins that were built for a released interface go on working: a change is a new folder. A line of a new folder is what the failure shows.
+#[test]
+fn released_interfaces_of_plugins_are_unchanged() {
+    let released = [("0.1.0", "17f60cd15b1c9df1")];
+    let mut folders = BTreeSet::new();
+    for (version, expected) in released {
+        let folder = format!("plugins/wit/{version}/");
+        let mut files: Vec<_> = files().into_iter().filter(|f| f.starts_with(&folder)).collect();
+        files.sort();
+        // FNV-1a of all their bytes, in the order of their names.
+        let hash = files
+            .iter()
+            .flat_map(|f| read(f).into_bytes())
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        assert_eq!(format!("{hash:016x}"), expected, "the files of {folder}");
+        folders.insert(folder);
+    }
+    let all = files().into_iter().filter(|f| f.starts_with("plugins/wit/"));
+    let left: Vec<_> = all.filter(|f| !folders.iter().any(|folder| f.starts_with(folder))).collect();
+    assert!(left.is_empty(), "{left:?} belong to no version that is listed here");
 }
 
 #[test]

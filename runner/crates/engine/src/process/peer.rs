@@ -41,3 +41,10 @@ impl Peer {
         }
     }
 }
+
+impl super::Process {
+    /// It was started with these plugins.
+    pub fn has(&self, plugins: &crate::settings::PluginSet) -> bool {
+        self.shared.settings.plugins == *plugins
+    }
+}

@@ -1,5 +1,7 @@
 //! Plugins as small as can be: core modules in text, made into components. No toolchain is needed for them.
 
+#![allow(dead_code, reason = "two test programs write guests, each other ones")]
+
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -18,6 +20,7 @@ const HEAP: u32 = 16384;
 pub struct Guest {
     name: String,
     languages: Vec<&'static str>,
+    policy: bool,
     functions: Vec<Function>,
     http: Vec<&'static str>,
     directories: Vec<(&'static str, u8)>,
@@ -52,6 +55,7 @@ impl Guest {
         Guest {
             name: name.to_owned(),
             languages: Vec::new(),
+            policy: false,
             functions: Vec::new(),
             http: Vec::new(),
             directories: Vec::new(),
@@ -64,6 +68,11 @@ impl Guest {
 
     pub fn languages(mut self, languages: &[&'static str]) -> Guest {
         self.languages = languages.to_vec();
+        self
+    }
+
+    pub fn policy(mut self) -> Guest {
+        self.policy = true;
         self
     }
 
@@ -163,6 +172,7 @@ impl Guest {
         image.text(at(8), "1.0.0");
         image.text(at(16), "a guest of the tests");
         image.texts(at(24), &self.languages);
+        image.bytes[at(32)] = u8::from(self.policy);
         let functions = image.list(at(36), self.functions.len(), 44);
         for (n, (name, kind, parameters, returns, state)) in self.functions.iter().enumerate() {
             let f = functions + 44 * n;
@@ -191,7 +201,11 @@ impl Guest {
 pub fn encode(text: &str, world: &str) -> Result<Vec<u8>, String> {
     let mut module = wat::parse_str(text).map_err(|e| e.to_string())?;
     let mut resolve = Resolve::default();
-    let wit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../plugins/wit/0.1.0");
+    let wit = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .map(|folder| folder.join("plugins/wit/0.1.0"))
+        .find(|folder| folder.is_dir())
+        .unwrap();
     let (package, _) = resolve.push_dir(&wit).map_err(|e| e.to_string())?;
     let world = resolve.select_world(&[package], Some(world)).map_err(|e| e.to_string())?;
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).map_err(|e| e.to_string())?;

@@ -98,8 +98,12 @@ impl Work {
     pub(super) fn plan(&mut self, job: &Job, journal: &Journal, statement: &Statement) {
         self.clear();
         let (engine, journal) = (Arc::clone(&job.engine), journal.clone());
-        let request =
-            Request { statement: statement.id.clone(), lang: statement.lang.clone(), text: statement.query.clone() };
+        let request = Request {
+            statement: statement.id.clone(),
+            session: job.me.session.to_string(),
+            lang: statement.lang.clone(),
+            text: statement.query.clone(),
+        };
         self.task = Some(Task::Planning(Stopping::spawn(async move { engine.plan(&journal, &request).await })));
     }
 
