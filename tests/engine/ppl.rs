@@ -24,7 +24,7 @@ async fn the_cases_of_ppl_give_their_rows() {
         for case in parts {
             let case = case.split("\n-- rows\n").next().unwrap().trim_end();
             let (text, sql) = case.split_once("\n-- sql\n").unwrap();
-            write!(after, "\n== {case}\n").unwrap();
+            writeln!(after, "\n== {case}").unwrap();
             // A plan names the machine's folders.
             if sql.starts_with("error: ") || sql.starts_with("EXPLAIN") {
                 continue;

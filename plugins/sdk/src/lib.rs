@@ -4,13 +4,13 @@
 //! answers statements, [functions](ScalarFunction) of SQL, a [`TablePolicy`], a [`ResultHook`], and someone to tell [`Events`].
 //!
 //! ```
-//! use firesteel_plugin::{Column, Error, Plugin, ScalarFunction, Signature, types};
+//! use firesteel_plugin::{Column, Error, Plugin, ScalarFunction, Signature, schema};
 //!
 //! struct Double;
 //!
 //! impl ScalarFunction for Double {
 //!     fn signature(&self) -> Signature {
-//!         Signature::new("double").takes("value", types::INT64).returns(types::INT64).strict()
+//!         Signature::new("double").takes("value", schema::INT64).returns(schema::INT64).strict()
 //!     }
 //!     fn call(&self, arguments: &[Column], _rows: usize) -> Result<Column, Error> {
 //!         Ok(Column::of(arguments[0].numbers::<i64>()?.iter().map(|n| n.wrapping_mul(2))))
@@ -41,9 +41,9 @@ pub mod host;
 mod plugin;
 mod policy;
 mod results;
+pub mod schema;
 #[cfg(not(target_family = "wasm"))]
 pub mod testing;
-pub mod types;
 
 #[cfg(target_family = "wasm")]
 #[doc(hidden)]
@@ -56,7 +56,7 @@ pub use handler::{Handler, Origin, Position, Rejection, Rewritten, Statement, Ve
 pub use plugin::{Access, Plugin, Requests};
 pub use policy::{Decision, Mask, TablePolicy};
 pub use results::{Changed, ResultHook};
-pub use types::Field;
+pub use schema::Field;
 
 /// Why something cannot be done. It fails the statement.
 #[derive(Clone, Debug, PartialEq, Eq)]

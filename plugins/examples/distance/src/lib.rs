@@ -1,6 +1,6 @@
 //! Scalar functions: `edit_distance(a, b)`, how many letters have to change, and `multiply_add_one(a, b)`, which is `a * b + 1`.
 
-use firesteel_plugin::{Column, Error, Plugin, ScalarFunction, Signature, types};
+use firesteel_plugin::{Column, Error, Plugin, ScalarFunction, Signature, schema};
 
 /// The plugin.
 pub fn plugin() -> Plugin {
@@ -13,7 +13,11 @@ struct EditDistance;
 
 impl ScalarFunction for EditDistance {
     fn signature(&self) -> Signature {
-        Signature::new("edit_distance").takes("a", types::UTF8).takes("b", types::UTF8).returns(types::INT64).strict()
+        Signature::new("edit_distance")
+            .takes("a", schema::UTF8)
+            .takes("b", schema::UTF8)
+            .returns(schema::INT64)
+            .strict()
     }
 
     fn call(&self, arguments: &[Column], rows: usize) -> Result<Column, Error> {
@@ -46,9 +50,9 @@ struct MultiplyAddOne;
 impl ScalarFunction for MultiplyAddOne {
     fn signature(&self) -> Signature {
         Signature::new("multiply_add_one")
-            .takes("a", types::INT64)
-            .takes("b", types::INT64)
-            .returns(types::INT64)
+            .takes("a", schema::INT64)
+            .takes("b", schema::INT64)
+            .returns(schema::INT64)
             .strict()
     }
 

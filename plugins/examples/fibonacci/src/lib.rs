@@ -1,6 +1,6 @@
 //! A table function: `SELECT * FROM fibonacci(90)`, the numbers up to the given one, in parts of fifty rows.
 
-use firesteel_plugin::{Column, Error, Field, Page, Plugin, Signature, Table, TableFunction, types};
+use firesteel_plugin::{Column, Error, Field, Page, Plugin, Signature, Table, TableFunction, schema};
 
 /// The plugin.
 pub fn plugin() -> Plugin {
@@ -23,12 +23,12 @@ fn upto(arguments: &[Column]) -> Result<i64, Error> {
 
 impl TableFunction for Fibonacci {
     fn signature(&self) -> Signature {
-        Signature::new("fibonacci").takes("upto", types::INT64)
+        Signature::new("fibonacci").takes("upto", schema::INT64)
     }
 
     fn plan(&self, arguments: &[Column]) -> Result<Vec<Field>, Error> {
         upto(arguments)?;
-        Ok(vec![Field::new("n", types::INT64), Field::new("value", types::INT64)])
+        Ok(vec![Field::new("n", schema::INT64), Field::new("value", schema::INT64)])
     }
 
     fn produce(&self, arguments: &[Column], at: Option<&[u8]>) -> Result<Page, Error> {

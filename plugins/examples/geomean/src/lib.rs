@@ -1,6 +1,6 @@
 //! An aggregate function: `geometric_mean(x)` of numbers above zero.
 
-use firesteel_plugin::{AggregateFunction, Column, Error, Plugin, Signature, types};
+use firesteel_plugin::{AggregateFunction, Column, Error, Plugin, Signature, schema};
 
 /// The plugin.
 pub fn plugin() -> Plugin {
@@ -25,8 +25,8 @@ fn written((sums, counts): State) -> Vec<Column> {
 
 impl AggregateFunction for GeometricMean {
     fn signature(&self) -> Signature {
-        let signature = Signature::new("geometric_mean").takes("x", types::FLOAT64).returns(types::FLOAT64).strict();
-        signature.keeps(types::FLOAT64).keeps(types::INT64)
+        let signature = Signature::new("geometric_mean").takes("x", schema::FLOAT64).returns(schema::FLOAT64).strict();
+        signature.keeps(schema::FLOAT64).keeps(schema::INT64)
     }
 
     fn accumulate(

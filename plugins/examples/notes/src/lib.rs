@@ -2,7 +2,7 @@
 //!
 //! `add TEXT` keeps a note, `find TEXT` asks the engine for the notes that hold a text, `list` shows all of them without the engine.
 
-use firesteel_plugin::{Column, Field, Handler, Plugin, Rejection, Statement, Table, Verdict, host, types};
+use firesteel_plugin::{Column, Field, Handler, Plugin, Rejection, Statement, Table, Verdict, host, schema};
 
 /// The plugin.
 pub fn plugin() -> Plugin {
@@ -61,7 +61,7 @@ fn notes() -> Vec<String> {
 
 fn answer(notes: &[String]) -> Verdict {
     let notes = Column::of(notes.iter().map(String::as_str));
-    match Table::new([(Field::new("note", types::UTF8), notes)]) {
+    match Table::new([(Field::new("note", schema::UTF8), notes)]) {
         Ok(table) => Verdict::Answer(table),
         Err(error) => Rejection::new(error.message).into(),
     }

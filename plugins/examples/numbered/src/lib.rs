@@ -1,6 +1,6 @@
 //! A result hook: every result gets a first column with the number of the row, unless it has one of that name.
 
-use firesteel_plugin::{Changed, Column, Error, Field, Plugin, ResultHook, Table, types};
+use firesteel_plugin::{Changed, Column, Error, Field, Plugin, ResultHook, Table, schema};
 
 /// The plugin.
 pub fn plugin() -> Plugin {
@@ -10,7 +10,7 @@ pub fn plugin() -> Plugin {
 struct Numbered;
 
 fn number() -> Field {
-    Field { nullable: false, ..Field::new("row_number", types::INT64) }
+    Field { nullable: false, ..Field::new("row_number", schema::INT64) }
 }
 
 impl ResultHook for Numbered {

@@ -1,6 +1,6 @@
 //! {{name}}: a plugin for Firesteel. Take from it what you do not need.
 
-use firesteel_plugin::{Column, Error, Handler, Plugin, Rejection, ScalarFunction, Signature, Statement, Verdict, types};
+use firesteel_plugin::{Column, Error, Handler, Plugin, Rejection, ScalarFunction, Signature, Statement, Verdict, schema};
 
 /// The plugin: what it is called, and what it can do.
 pub fn plugin() -> Plugin {
@@ -29,7 +29,7 @@ struct Greet;
 
 impl ScalarFunction for Greet {
     fn signature(&self) -> Signature {
-        Signature::new("greet").takes("name", types::UTF8).returns(types::UTF8).strict()
+        Signature::new("greet").takes("name", schema::UTF8).returns(schema::UTF8).strict()
     }
 
     fn call(&self, arguments: &[Column], rows: usize) -> Result<Column, Error> {
