@@ -3,16 +3,15 @@
 //! Three threads each, so that nothing here waits for the runner's own runtime: one reads the socket and reaps,
 //! one writes, one watches the resident size and the deadlines. The only place in this crate that reads a clock.
 
+mod command;
 mod peer;
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
 use std::sync::mpsc as blocking;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
@@ -28,9 +27,6 @@ use crate::spill;
 use crate::wire::{self, Frame, ToRunner, ToWorker, WireKind};
 
 pub use peer::Peer;
-
-/// What the worker's environment keeps of ours. No credentials, nothing that changes what a program loads.
-const ENVIRONMENT: &[&str] = &["TZ", "LANG", "LC_ALL", "SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 /// What a worker said about one statement.
 #[derive(Debug)]
@@ -129,7 +125,7 @@ impl Process {
         let (ours, theirs) = UnixStream::pair()?;
         let errors = File::from(rustix::fs::memfd_create("worker-stderr", rustix::fs::MemfdFlags::CLOEXEC)?);
         let spill = spill::create(settings)?;
-        let child = command(settings, theirs, &errors).spawn().inspect_err(|_| spill::remove(&spill))?;
+        let child = command::of(settings, theirs, &errors).spawn().inspect_err(|_| spill::remove(&spill))?;
         let shared = Arc::new(Shared {
             pid: child.id(),
             child: Mutex::new(child),
@@ -237,27 +233,6 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill("the runner ended it");
     }
-}
-
-fn command(settings: &Settings, socket: UnixStream, errors: &File) -> Command {
-    // The running program itself, even if its file was replaced since.
-    let own = PathBuf::from("/proc/self/exe");
-    let program = settings.executable.clone().unwrap_or(own);
-    let mut command = Command::new(program);
-    command
-        .arg0("firesteel")
-        .arg("worker")
-        .env_clear()
-        .envs(ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
-        // Each arena of the allocator keeps what its threads gave back; two do for as many threads as a worker has at work.
-        .env("MALLOC_ARENA_MAX", "2")
-        .current_dir("/")
-        // A Ctrl-C at the prompt is for the runner.
-        .process_group(0)
-        .stdin(OwnedFd::from(socket))
-        .stdout(Stdio::null())
-        .stderr(errors.try_clone().map_or_else(|_| Stdio::null(), Stdio::from));
-    command
 }
 
 fn write(mut socket: UnixStream, frames: &blocking::Receiver<Vec<u8>>) {
