@@ -87,7 +87,7 @@ async fn a_setting_that_no_longer_applies_stops_queries_until_it_is_set_or_given
 #[tokio::test]
 async fn an_entry_that_nobody_can_read_stops_queries() {
     for (entry, why) in [
-        (r#"{"v":2,"do":"something"}"#, "its format is 2, this program knows 1"),
+        (r#"{"v":3,"do":"something"}"#, "its format is 3, this program knows 2"),
         ("[]", "it has no format"),
         (r#"{"v":1,"text":7}"#, "it is not of format 1, as it says"),
     ] {

@@ -49,7 +49,7 @@ async fn a_statement_in_a_plugins_language_is_rewritten_and_run_and_explain_name
     let guest = shout("SELECT 1 + 1 AS two");
     let bench = bench(&[(&guest, "")]);
     assert_eq!(run(&bench, "shout", "TWO!").await.unwrap(), "two: Int64\n2\n");
-    assert_eq!(bench.ok("SELECT 3 AS three").await, "three: Int64\n3\n");
+    assert_eq!(bench.ok("SELECT 3 AS three").await, "three: Int32\n3\n");
     assert_eq!(
         run(&bench, "shut", "TWO!").await.unwrap_err(),
         "UNKNOWN_LANGUAGE there is no language `shut`; did you mean `shout`?"

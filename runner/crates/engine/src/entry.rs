@@ -27,6 +27,8 @@ use crate::tables::Defined;
 
 /// The entries' format. One of another version is not replayed.
 const VERSION: u32 = 2;
+/// The format without what plugins keep, which earlier programs read, too.
+const WITHOUT_KEPT: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -87,7 +89,7 @@ impl Columns {
 /// The entry of a statement that defines this.
 pub fn write(text: &str, define: &Define) -> Entry {
     let then = Then { columns: define.table().and_then(Columns::of), idle: matches!(define, Define::Nothing) };
-    let body = Body { v: VERSION, text: text.to_owned(), then, kept: None };
+    let body = Body { v: WITHOUT_KEPT, text: text.to_owned(), then, kept: None };
     Entry { text: serde_json::json!(body).to_string(), key: define.key() }
 }
 
@@ -96,7 +98,7 @@ pub fn keeping(entry: Option<Entry>, kept: &Kept) -> Entry {
     let own = entry.as_ref().and_then(|entry| serde_json::from_str::<Body>(&entry.text).ok());
     let kept = kept.iter().map(|((plugin, key), value)| (plugin.clone(), key.clone(), hex(value))).collect();
     let (body, key) = match own {
-        Some(body) => (Body { kept: Some(kept), ..body }, None),
+        Some(body) => (Body { v: VERSION, kept: Some(kept), ..body }, None),
         // It replaces what an earlier statement kept, and nothing else.
         None => (
             Body { v: VERSION, text: String::new(), then: Then::default(), kept: Some(kept) },
@@ -147,14 +149,13 @@ fn read(entry: &str) -> Result<Body, String> {
     struct Version {
         v: u32,
     }
-    match serde_json::from_str(entry) {
-        // The first had all but what plugins keep.
-        Ok(Version { v: 1 | VERSION }) => {}
+    let v = match serde_json::from_str(entry) {
+        Ok(Version { v: v @ (WITHOUT_KEPT | VERSION) }) => v,
         Ok(Version { v }) => return Err(format!("its format is {v}, this program knows {VERSION}")),
         Err(_) => return Err("it has no format".into()),
-    }
+    };
     // Its text may be in serde's message.
-    serde_json::from_str(entry).map_err(|_| format!("it is not of format {VERSION}, as it says"))
+    serde_json::from_str(entry).map_err(|_| format!("it is not of format {v}, as it says"))
 }
 
 enum Made {
