@@ -34,6 +34,7 @@ fn the_commands_that_need_nothing() {
     assert!(scripts.len() >= 2, "README begins with commands");
     let out: String = scripts.iter().map(|script| run(script, None)).collect();
     assert!(out.contains("3376") || out.contains("3,376"), "the airports are counted: {out}");
+    assert!(out.contains("│ 263 │ AK"), "PPL is translated by its plugin: {out}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use firesteel_session::ports::{Outcome, StoreError};
 
 use crate::documents::{Documents, Field, Found, Index, Key, Op, Order, Search};
 use crate::results::{acknowledged, results, too_busy};
-use crate::store::{Scope, Store, reading, state, text};
+use crate::store::{Scope, Store, state, text};
 use crate::wire;
 use crate::wire::ids;
 
@@ -94,6 +94,9 @@ impl<D: Documents> Store<D> {
 
     /// Makes these pages. One that is there was made by an earlier try of mine; or a fence is there, and the attempt is over.
     pub(crate) async fn make_pages(&self, ops: Vec<Op>) -> Result<(), StoreError> {
+        if ops.is_empty() {
+            return Ok(());
+        }
         let keys: Vec<Key> = ops.iter().map(|op| op.key().clone()).collect();
         let mut there = Vec::new();
         for (key, outcome) in keys.into_iter().zip(self.documents.bulk(ops, false).await?) {
@@ -129,8 +132,9 @@ impl<D: Documents> Store<D> {
         let mut requests = self.statements_in(Scope::Requests, &ids).await?.into_iter();
         let mut batches = self.statements_in(Scope::Batch, &ids).await?.into_iter();
         for (_, attempt) in staged {
-            let companion = reading(companions.next().flatten(), |f| wire::state::read_companion(&f.source))?;
-            let named = companion.is_some_and(|c| c.staged.contains(&attempt) && !c.published);
+            // One that cannot be read is left alone: it must not keep the others from being swept.
+            let companion = companions.next().flatten().map(|f| wire::state::read_companion(&f.source));
+            let named = companion.is_some_and(|c| c.map_or(true, |c| c.staged.contains(&attempt) && !c.published));
             let statement = [requests.next(), batches.next()].into_iter().flatten().flatten().next();
             if let Some(Stored { value, .. }) = statement.filter(|s| s.value.state.is_terminal() && !named) {
                 tracing::debug!(statement = %value.id, %attempt, "a staged result was not named by its companion");
