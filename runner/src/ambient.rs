@@ -27,6 +27,14 @@ pub fn user() -> Option<String> {
     std::env::var("USER").ok().filter(|user| !user.is_empty() && user.len() <= 256)
 }
 
+/// What this machine is called.
+#[must_use]
+pub fn machine() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
+}
+
 /// A variable of the environment that a launcher sets.
 #[must_use]
 pub fn launcher(variable: &str) -> Option<String> {

@@ -118,6 +118,7 @@ fn serve() -> Command {
                 .value_parser(PossibleValuesParser::new(["shared-process", "process"]))
                 .default_value("shared-process"),
         )
+        .arg(option("instance", "NAME", "What this replica is called, the same after a restart [default: the machine's name and the port]").hide_short_help(true))
         .arg(option("jobs-dir", "DIR", "Where the folders of jobs are, with their logs [default: beside the default store]"))
         .arg(number("max-queue", "15", "Statements that wait or run in one session"))
         .arg(number("max-statements", "1000", "Statements that wait or run in all sessions"))

@@ -54,6 +54,10 @@ pub async fn serve(matches: &ArgMatches, settings: &Configuration) -> Result<Exi
             data_source: settings.data_source.clone().unwrap_or_else(|| DATA_SOURCE.to_owned()),
             application: String::new(),
             execution_timeout: settings.policy.execution_timeout,
+            instance: match matches.get_one::<String>("instance") {
+                Some(name) => name.clone(),
+                None => format!("{}:{}", ambient::machine(), address.port()),
+            },
         },
     });
     let (mut registry, seen) = (Registry::default(), Seen::default());

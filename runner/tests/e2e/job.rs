@@ -155,13 +155,15 @@ fn a_control_planes_launch_string_starts_the_job() {
 #[test]
 fn a_batch_job_runs_one_statement_and_its_exit_code_says_how() {
     let home = Home::new();
+    // Not in this process's folder: what an earlier format left there would be refused.
+    let store = home.path().join("b.db").display().to_string();
     let batch = |query: &str| {
         let query = format!("spark.flint.job.query={query}");
         home.run(&[
             "--class",
             "org.apache.spark.sql.FlintJob",
             "--store",
-            "b.db",
+            &store,
             "--conf",
             &query,
             "--data",
@@ -170,7 +172,7 @@ fn a_batch_job_runs_one_statement_and_its_exit_code_says_how() {
     };
     assert_eq!(batch(r"SELECT\n count(*) FROM airports").code, 0);
     assert_eq!(batch("SELECT * FROM nowhere").code, 1);
-    let positional = home.run(&["run", "--type", "batch", "--store", "b.db", "SELECT 1", "index"]);
+    let positional = home.run(&["run", "--type", "batch", "--store", &store, "SELECT 1", "index"]);
     assert_eq!(positional.code, 0, "{}", positional.err);
 }
 

@@ -11,6 +11,7 @@ mod prompt;
 mod readme;
 mod serve;
 mod sessions;
+mod shim;
 mod stopping;
 mod takeover;
 mod terminal;

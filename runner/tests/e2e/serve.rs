@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::harness::{Home, Running, samples};
+use crate::harness::{Home, Running, finish, samples};
 
 /// An HTTP answer.
 pub struct Answer {
@@ -322,4 +322,108 @@ fn a_recovered_session_goes_on_in_another_job_with_its_views_and_what_waited() {
     assert_eq!((&ended["state"], &ended["recovering"]), (&json!("fail"), &json!(true)));
     assert_eq!(served.ask("POST", &path, &Value::Null).is(200)["sessionId"], new["sessionId"], "again: the same");
     served.ask("DELETE", &format!("/async_query/sessions/{}", new["sessionId"].as_str().expect("an id")), &Value::Null);
+}
+
+/// What a real client of another language does with a control plane; None, said aloud: it cannot be installed here.
+fn client(served: &Served, packages: &[&str], script: &str) -> Option<String> {
+    let home = served.home.path().join("python");
+    let folder = home.display().to_string();
+    let mut install = std::process::Command::new("python3");
+    install
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", &folder])
+        .args(packages);
+    let installed = install.output().is_ok_and(|output| output.status.success());
+    if !installed {
+        assert!(std::env::var_os("CI").is_none(), "{packages:?} cannot be installed by pip");
+        eprintln!("SKIPPED: needs {packages:?} from pip");
+        return None;
+    }
+    let mut python = served.home.program("python3");
+    python.args(["-c", script]).env("PYTHONPATH", &folder).env("URL", format!("http://{}", served.address));
+    Some(finish(python, "").ok())
+}
+
+#[test]
+fn boto3_starts_watches_lists_and_cancels_job_runs_signed_with_its_key() {
+    let home = Home::new();
+    let users = home.file(
+        "users.json",
+        r#"[{"user": "plugin", "role": "owner", "access_key_id": "AKID", "secret_access_key": "secret"}]"#,
+    );
+    let served = Served::at(home, &["--users", &users.display().to_string()]);
+    let script = r#"
+import boto3, botocore, os, time
+from botocore.config import Config
+def client(secret):
+    return boto3.client("emr-serverless", endpoint_url=os.environ["URL"], region_name="us-east-1", aws_access_key_id="AKID",
+                        aws_secret_access_key=secret, config=Config(retries={"max_attempts": 1}))
+emr = client("secret")
+def start(token, cls, conf, arguments):
+    parameters = " --class org.apache.spark.sql." + cls + "".join(f" --conf {pair}" for pair in conf)
+    return emr.start_job_run(applicationId="app", clientToken=token, executionRoleArn="arn:aws:iam::000000000000:role/x" , name="run",
+        jobDriver={"sparkSubmit": {"entryPoint": "x.jar", "entryPointArguments": arguments, "sparkSubmitParameters": parameters}})["jobRunId"]
+def state(run):
+    return emr.get_job_run(applicationId="app", jobRunId=run)["jobRun"]["state"]
+def until(run, wanted):
+    for _ in range(600):
+        if state(run) in wanted: return state(run)
+        time.sleep(0.05)
+    raise SystemExit(f"it is {emr.get_job_run(applicationId='app', jobRunId=run)}")
+batch = start("t1", "FlintJob", ['"spark.flint.job.query=SELECT count(*) AS n FROM airports"', "spark.flint.job.queryId=q1"], ["results"])
+assert batch == start("t1", "FlintJob", ['"spark.flint.job.query=SELECT count(*) AS n FROM airports"', "spark.flint.job.queryId=q1"], ["results"])
+print(until(batch, ["SUCCESS", "FAILED"]))
+failing = start("t2", "FlintJob", ["spark.flint.job.queryId=q2"], ["SELECT nothing", "results"])
+print(until(failing, ["SUCCESS", "FAILED"]))
+session = start("t3", "FlintREPL", ["spark.flint.job.sessionId=s1"], ["results"])
+print(until(session, ["RUNNING"]))
+emr.cancel_job_run(applicationId="app", jobRunId=session)
+print(until(session, ["CANCELLED"]))
+print(sorted(run["state"] for run in emr.list_job_runs(applicationId="app")["jobRuns"]))
+for what in [lambda: start("t4", "FlintREPL", ["firesteel.data=/etc"], []), lambda: state("none"), lambda: client("other").list_job_runs(applicationId="app")]:
+    try: what()
+    except botocore.exceptions.ClientError as e: print(e.response["Error"]["Code"])
+"#;
+    let Some(said) = client(&served, &["boto3"], script) else { return };
+    let expected =
+        ["SUCCESS", "FAILED", "RUNNING", "CANCELLED", "['CANCELLED', 'FAILED', 'SUCCESS']", "ValidationException"];
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[..6], expected);
+    assert_eq!(lines[6], "ResourceNotFoundException");
+    assert_eq!(lines[7], "AccessDeniedException");
+}
+
+#[test]
+fn a_livy_client_runs_sql_in_a_session() {
+    let served = Served::new(&[]);
+    let script = r#"
+import os, requests
+from livy import LivySession, SessionKind
+url = os.environ["URL"]
+with LivySession.create(url, kind=SessionKind.SQL) as session:
+    output = session.run("SELECT count(*) AS n, 'x' AS name FROM airports")
+    print(output.status.value, output.json["schema"]["fields"][0]["name"], output.json["data"])
+    failed = session.run("SELECT nothing")
+    print(failed.status.value, failed.ename)
+    number = session.session_id
+    listed = requests.get(f"{url}/sessions").json()
+    print(listed["total"], listed["sessions"][0]["state"])
+    statements = requests.get(f"{url}/sessions/{number}/statements").json()
+    print(statements["total_statements"], [s["state"] for s in statements["statements"]])
+    slow = requests.post(f"{url}/sessions/{number}/statements", json={"code": "SELECT count(*) FROM routes a, routes b, routes c"}).json()
+    print(requests.post(f"{url}/sessions/{number}/statements/{slow['id']}/cancel").json())
+print(requests.get(f"{url}/sessions/{number}/state").json()["state"], requests.get(f"{url}/sessions/77").status_code)
+"#;
+    let Some(said) = client(&served, &["livy", "requests"], script) else { return };
+    let expected = [
+        "OK n [[3376, 'x']]",
+        "ERROR ANALYSIS",
+        "1 idle",
+        "2 ['available', 'available']",
+        "{'msg': 'canceled'}",
+        "dead 404",
+    ];
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[0].to_ascii_lowercase(), expected[0].to_ascii_lowercase());
+    assert_eq!(lines[1].to_ascii_lowercase(), expected[1].to_ascii_lowercase());
+    assert_eq!(lines[2..], expected[2..]);
 }

@@ -2,10 +2,13 @@
 
 mod answer;
 mod async_query;
+mod emr;
 mod guard;
 mod health;
+mod livy;
 mod rows;
 mod sessions;
+mod sigv4;
 
 use std::sync::Arc;
 
@@ -20,7 +23,7 @@ use crate::plane::Plane;
 pub use guard::{Guard, User};
 
 /// The largest request, in bytes.
-const LARGEST: usize = 20_000_000;
+pub(crate) const LARGEST: usize = 20_000_000;
 
 /// What every handler is given.
 #[derive(Clone)]
@@ -38,6 +41,8 @@ pub fn routes(shared: Shared) -> Router {
     let guarded = Router::new()
         .merge(async_query::routes())
         .merge(sessions::routes())
+        .merge(livy::routes())
+        .merge(emr::routes())
         .route_layer(middleware::from_fn_with_state(shared.clone(), guard::check));
     Router::new()
         .merge(guarded)

@@ -3,6 +3,7 @@
 //! A session is written before its job is launched, under the id that is also the launch's token, so that an answer that is lost starts
 //! nothing twice. A statement's id is the user's own if they chose one: submitted again, it is found.
 
+mod batches;
 mod recovery;
 mod results;
 mod sessions;
@@ -18,6 +19,7 @@ use crate::access::Caller;
 use crate::admission::Admission;
 use crate::refusal::Refusal;
 
+pub use batches::{BatchView, NewBatch};
 pub use results::{Answer, ResultPage};
 pub use sessions::NewSession;
 pub use statements::{NewStatement, Submitted};
@@ -31,6 +33,8 @@ pub struct Settings {
     pub application: String,
     /// The longest that a statement may run, in milliseconds: a request may name less.
     pub execution_timeout: u64,
+    /// What this replica is called, the same after a restart: its batches belong to it by this name.
+    pub instance: String,
 }
 
 /// The control plane, as one replica has it.

@@ -137,6 +137,7 @@ impl Watch {
             }
         }
         self.sweep().await?;
+        plane.drive_batches().await?;
         plane.admission.collect().await?;
         let (sessions, slots) = plane.admission.in_use().await?;
         self.seen.sessions.set(i64::from(sessions));

@@ -3,9 +3,10 @@
 //! Pure: the standard library only, no clock, no randomness, no I/O, so nothing here can fail for a
 //! reason outside its arguments. Read in this order: [`ids`], [`version`], [`statement`], [`session`],
 //! [`pattern`], [`attempt`], [`failure`], [`lease`], [`policy`], [`runner`]; then, for the
-//! control plane, [`steer`] and [`permits`].
+//! control plane, [`steer`], [`permits`] and [`batch`].
 
 pub mod attempt;
+pub mod batch;
 pub mod failure;
 pub mod ids;
 pub mod lease;

@@ -1,10 +1,11 @@
 //! What the control plane needs of the documents: sessions steered, statements moved, allocations, books of slots, listings.
 
 use async_trait::async_trait;
+use firesteel_model::batch::BatchState;
 use firesteel_model::permits::Book;
 use firesteel_model::steer::Steer;
 use firesteel_model::{Attempt, Event, Expect, Session, SessionId, Statement, StatementId, Stored, Version, statement};
-use firesteel_session::ports::control::{Allocation, ControlStore, Listing};
+use firesteel_session::ports::control::{Allocation, Batch, ControlStore, Listing};
 use firesteel_session::ports::{Outcome, ResultStore, SessionStore, StoreError};
 use serde_json::{Map, Value, json};
 
@@ -133,6 +134,30 @@ impl<D: Documents> ControlStore for Store<D> {
 
     async fn write_book(&self, name: &str, expect: Expect, book: &Book) -> Result<Version, StoreError> {
         self.put(state(ids::permits(name)), expect, text(&wire::control::book(name, book))).await
+    }
+
+    async fn batch(&self, id: &str) -> Result<Option<Stored<Batch>>, StoreError> {
+        reading(self.find(state(ids::job_run(id))).await?, |f| {
+            Ok(Stored { version: f.version, value: wire::batch::read(&f.source)?.1 })
+        })
+    }
+
+    async fn write_batch(&self, id: &str, expect: Expect, batch: &Batch) -> Result<Version, StoreError> {
+        self.put(state(ids::job_run(id)), expect, text(&wire::batch::document(id, batch))).await
+    }
+
+    async fn batches(&self, user: Option<&str>, open: bool, limit: usize) -> Result<Vec<(String, Batch)>, StoreError> {
+        let mut terms = vec![(Field::Kind, vec!["jobrun".to_owned()])];
+        if open {
+            let states = BatchState::ALL.into_iter().filter(|state| !state.is_over());
+            terms.push((Field::State, states.map(|state| state.name().to_owned()).collect()));
+        }
+        if let Some(user) = user {
+            terms.push((Field::User, vec![user.to_owned()]));
+        }
+        let order = Order::Newest(Field::Submitted);
+        let found = self.documents.search(&Search { index: Index::State, terms, or: Vec::new(), order, limit }).await?;
+        Ok(found.iter().filter_map(|hit| wire::batch::read(&hit.source).ok()).collect())
     }
 
     async fn list_sessions(&self, listing: &Listing) -> Result<Vec<Stored<Session>>, StoreError> {

@@ -7,6 +7,7 @@
 )]
 
 mod admission;
+mod batches;
 #[path = "../shell/faulty.rs"]
 #[allow(dead_code, reason = "the loop's stories need more of it")]
 mod faulty;

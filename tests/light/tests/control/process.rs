@@ -28,6 +28,7 @@ fn launcher(folder: &Path, shared: Option<u64>, script: &str) -> Process {
 fn launch(token: &str, task: Task) -> Launch {
     Launch {
         token: token.to_owned(),
+        known_as: None,
         name: String::new(),
         application: "app".to_owned(),
         task,

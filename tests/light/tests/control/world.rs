@@ -59,6 +59,15 @@ impl World {
 
     /// A replica with faults of its own.
     pub fn replica(&self, limits: Limits, faults: Plan) -> Arc<Plane> {
+        self.named("one", limits, faults)
+    }
+
+    /// A replica of this name.
+    pub fn instance(&self, name: &str, faults: Plan) -> Arc<Plane> {
+        self.named(name, Limits::default(), faults)
+    }
+
+    fn named(&self, name: &str, limits: Limits, faults: Plan) -> Arc<Plane> {
         let store: Arc<dyn ControlStore> =
             Arc::new(Store::new(Faulty::new(self.memory.clone(), faults), Scope::Requests));
         let clock = Arc::new(self.clock);
@@ -72,6 +81,7 @@ impl World {
                 data_source: "d".to_owned(),
                 application: "app".to_owned(),
                 execution_timeout: 600_000,
+                instance: name.to_owned(),
             },
         })
     }

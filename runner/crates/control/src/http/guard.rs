@@ -13,7 +13,8 @@ use firesteel_model::Millis;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::Shared;
+use super::sigv4::Signed;
+use super::{LARGEST, Shared};
 use crate::access::{Caller, Role};
 use crate::refusal::Refusal;
 
@@ -43,6 +44,7 @@ struct Known {
     caller: Caller,
     token: Option<[u8; 32]>,
     password: Option<[u8; 32]>,
+    key: Option<(String, String)>,
 }
 
 /// How many requests somebody may still send.
@@ -92,6 +94,7 @@ impl Guard {
                 caller: Caller { user: user.user.clone(), role },
                 token: user.token.as_deref().map(digest),
                 password: user.password.as_deref().map(digest),
+                key: user.access_key_id.clone().zip(user.secret_access_key.clone()),
             });
         }
         Ok(Guard { known, rate, buckets: Mutex::default() })
@@ -155,10 +158,36 @@ impl Guard {
     }
 }
 
+/// A request that AWS's clients signed: whose it is, and the request again.
+async fn signed(shared: &Shared, request: Request, now: u64) -> Result<(Caller, Request), Refusal> {
+    let refused = || Refusal::Unauthenticated("the signature is by no key that is known here".to_owned());
+    let (parts, body) = request.into_parts();
+    let too_large = |_| Refusal::Invalid(format!("a request has at most {LARGEST} bytes"));
+    let body = axum::body::to_bytes(body, LARGEST).await.map_err(too_large)?;
+    let said = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let signature = Signed::read(said).ok_or_else(refused)?;
+    let by = |known: &&Known| {
+        known.key.as_ref().is_some_and(|(id, secret)| {
+            id == signature.key && signature.is_by(secret, &parts.method, &parts.uri, &parts.headers, &body, now)
+        })
+    };
+    let caller = shared.guard.known.iter().find(by).map(|known| known.caller.clone()).ok_or_else(refused)?;
+    Ok((caller, Request::from_parts(parts, body.into())))
+}
+
+async fn known(shared: &Shared, request: Request) -> Result<(Caller, Request), Refusal> {
+    let said = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    if shared.guard.is_open() || !said.is_some_and(|said| said.starts_with("AWS4-HMAC-SHA256")) {
+        return Ok((shared.guard.caller(request.headers())?, request));
+    }
+    let now = shared.plane.store.time().await?;
+    signed(shared, request, now).await
+}
+
 /// Lets a request through whose sender is known, and tells the handler who it is.
-pub async fn check(State(shared): State<Shared>, mut request: Request, next: Next) -> Response {
-    let caller = match shared.guard.caller(request.headers()) {
-        Ok(caller) => caller,
+pub async fn check(State(shared): State<Shared>, request: Request, next: Next) -> Response {
+    let (caller, mut request) = match known(&shared, request).await {
+        Ok(known) => known,
         Err(refusal) => return refusal.into_response(),
     };
     if let Err(refusal) = shared.guard.take(&caller.user, shared.plane.clock.now()) {

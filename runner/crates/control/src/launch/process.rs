@@ -121,11 +121,13 @@ impl Process {
                     format!("--query={}", query.0),
                 ]);
             }
-            Task::Contract { arguments: positional, parameters } => {
-                if !parameters.0.trim().is_empty() {
-                    arguments.extend(["--submit-parameters".to_owned(), parameters.0.clone()]);
+            Task::Contract { class, conf, query, result_index } => {
+                arguments.extend(["--class".to_owned(), class.clone()]);
+                for pair in conf {
+                    arguments.extend(["--conf".to_owned(), pair.0.clone()]);
                 }
-                arguments.extend(positional.iter().map(|argument| argument.0.clone()));
+                arguments.extend(query.iter().map(|query| format!("--query={}", query.0)));
+                arguments.extend(result_index.iter().map(|index| format!("--result-index={index}")));
             }
         }
         arguments
@@ -160,7 +162,7 @@ impl Process {
             .args(&self.options.arguments)
             .args(source)
             .args(task)
-            .env("SERVERLESS_EMR_JOB_ID", job.as_str())
+            .env("SERVERLESS_EMR_JOB_ID", launch.known_as.as_deref().unwrap_or(job.as_str()))
             .env("SERVERLESS_EMR_VIRTUAL_CLUSTER_ID", &launch.application)
             .stdin(Stdio::from(lock))
             .stdout(Stdio::from(log))

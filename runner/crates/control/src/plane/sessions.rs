@@ -134,6 +134,7 @@ impl Plane {
         }
         let launch = Launch {
             token: session.id.as_str().to_owned(),
+            known_as: None,
             name: made.allocation.name.clone(),
             application: session.application.clone(),
             task: Task::Session(session.id.clone()),
@@ -282,5 +283,28 @@ impl Plane {
             None => Ok(Vec::new()),
             Some(job) => Ok(self.launcher.log(&session.application, job, lines).await?),
         }
+    }
+}
+
+impl Plane {
+    /// The next number under this name, from 0. No two askers get the same.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn next_number(&self, name: &str) -> Result<u64, Refusal> {
+        let name = format!("numbers/{name}");
+        for _ in 0..ROUNDS {
+            let stored = self.store.book(&name).await?;
+            let mut book = stored.as_ref().map(|stored| stored.value.clone()).unwrap_or_default();
+            let number = book.last;
+            book.last += 1;
+            let expect = stored.map_or(Expect::Absent, |stored| Expect::Version(stored.version));
+            match self.store.write_book(&name, expect, &book).await {
+                Ok(_) => return Ok(number),
+                Err(StoreError::Conflict | StoreError::Unknown(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(StoreError::Conflict.into())
     }
 }

@@ -1,6 +1,7 @@
 //! What the control plane needs of a store beyond what the loop does, and what starts jobs.
 
 use async_trait::async_trait;
+use firesteel_model::batch::BatchState;
 use firesteel_model::permits::Book;
 use firesteel_model::steer::{JobState, Steer};
 use firesteel_model::{Expect, JobId, QueryText, Session, SessionId, Statement, StatementId, Stored, Version};
@@ -70,12 +71,46 @@ pub trait ControlStore: Store {
     /// Makes or replaces a book.
     async fn write_book(&self, name: &str, expect: Expect, book: &Book) -> Result<Version, StoreError>;
 
+    /// Reads a batch.
+    async fn batch(&self, id: &str) -> Result<Option<Stored<Batch>>, StoreError>;
+    /// Makes or replaces a batch.
+    async fn write_batch(&self, id: &str, expect: Expect, batch: &Batch) -> Result<Version, StoreError>;
+    /// The batches of a user, or of anybody, last asked for first, at most `limit`; with `open`, only those that are not over. May lag behind writes.
+    async fn batches(&self, user: Option<&str>, open: bool, limit: usize) -> Result<Vec<(String, Batch)>, StoreError>;
+
     /// Lists sessions, last renewed first. May lag behind writes.
     async fn list_sessions(&self, listing: &Listing) -> Result<Vec<Stored<Session>>, StoreError>;
     /// Lists statements, last submitted first. May lag behind writes.
     async fn list_statements(&self, listing: &Listing) -> Result<Vec<Stored<Statement>>, StoreError>;
     /// Decides a statement that is still at `expect` as failed, and makes its result document, as a runner that swept it would.
     async fn fail_statement(&self, statement: &Statement, expect: Version, error: &str) -> Result<(), StoreError>;
+}
+
+/// A job that somebody asked for and that ends by itself, as the control plane keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Who asked for it.
+    pub user: String,
+    /// What people see.
+    pub name: String,
+    /// The application that it is launched in.
+    pub application: String,
+    /// What it is to do.
+    pub task: Task,
+    /// Its job, once it was launched.
+    pub job: Option<JobId>,
+    /// Where it stands.
+    pub state: BatchState,
+    /// Why it failed.
+    pub error: String,
+    /// When it was asked for, in the store's time.
+    pub created: u64,
+    /// When it was last changed.
+    pub updated: u64,
+    /// The replica that it belongs to.
+    pub instance: String,
+    /// Another replica closed it while its own was away.
+    pub closed_by_peer: bool,
 }
 
 /// What a job is to do.
@@ -92,10 +127,14 @@ pub enum Task {
     },
     /// What a program says that starts jobs by the launch contract.
     Contract {
-        /// The positional arguments.
-        arguments: Vec<QueryText>,
-        /// The submit parameters, one text.
-        parameters: QueryText,
+        /// The class whose place the program takes.
+        class: String,
+        /// Spark's settings, `key=value`, as they were given.
+        conf: Vec<QueryText>,
+        /// The statement, if it is an argument.
+        query: Option<QueryText>,
+        /// The result index, if it is an argument.
+        result_index: Option<String>,
     },
 }
 
@@ -104,6 +143,8 @@ pub enum Task {
 pub struct Launch {
     /// Two launches with the same token start one job.
     pub token: String,
+    /// What others call the job; None: what the launcher calls it.
+    pub known_as: Option<String>,
     /// What people see of it.
     pub name: String,
     /// The application to start it in; empty where there are none.

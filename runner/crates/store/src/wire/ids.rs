@@ -76,6 +76,12 @@ pub fn allocation(session: &SessionId) -> String {
     id("allocation", session.as_str())
 }
 
+/// State index: a batch of the control plane.
+#[must_use]
+pub fn job_run(id: &str) -> String {
+    self::id("jobrun", id)
+}
+
 /// State index: the slots under a limit.
 #[must_use]
 pub fn permits(name: &str) -> String {

@@ -3,6 +3,7 @@
 //! Written are numbers for times and never a null, for the control plane's parsers break on both alternatives; read
 //! is what the peer and the control plane write: nulls, ISO times, lists of jobs as text or as an array.
 
+pub mod batch;
 pub mod control;
 mod fields;
 pub mod ids;
