@@ -29,8 +29,11 @@ pub fn routes() -> Router<Shared> {
         .route("/applications/{application}/jobruns/{id}", get(read).delete(cancel))
 }
 
+/// What the paths of this API begin with.
+pub const ROOT: &str = "/applications/";
+
 /// A refusal as AWS's clients read it.
-fn failed(refusal: &Refusal) -> Response {
+pub fn failed(refusal: &Refusal) -> Response {
     let kind = match refusal {
         Refusal::Invalid(_) | Refusal::NoDataSource { .. } => "ValidationException",
         Refusal::Unauthenticated(_) | Refusal::Forbidden(_) => "AccessDeniedException",

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::sigv4::Signed;
-use super::{LARGEST, Shared};
+use super::{LARGEST, Shared, emr};
 use crate::access::{Caller, Role};
 use crate::refusal::Refusal;
 
@@ -186,12 +186,17 @@ async fn known(shared: &Shared, request: Request) -> Result<(Caller, Request), R
 
 /// Lets a request through whose sender is known, and tells the handler who it is.
 pub async fn check(State(shared): State<Shared>, request: Request, next: Next) -> Response {
+    // Each API's clients read refusals in its own form.
+    let refused: fn(Refusal) -> Response = match request.uri().path() {
+        path if path.starts_with(emr::ROOT) => |refusal| emr::failed(&refusal),
+        _ => Refusal::into_response,
+    };
     let (caller, mut request) = match known(&shared, request).await {
         Ok(known) => known,
-        Err(refusal) => return refusal.into_response(),
+        Err(refusal) => return refused(refusal),
     };
     if let Err(refusal) = shared.guard.take(&caller.user, shared.plane.clock.now()) {
-        return refusal.into_response();
+        return refused(refusal);
     }
     request.extensions_mut().insert(caller);
     next.run(request).await
