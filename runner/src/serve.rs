@@ -42,6 +42,8 @@ pub async fn serve(matches: &ArgMatches, settings: &Configuration) -> Result<Exi
         .parse()
         .map_err(|_| Problem::usage(format!("--listen: `{}` is not HOST:PORT", text(matches, "listen"))))?;
     let guard = guard(matches, address)?;
+    let refused = |e| Problem::usage(format!("--listen: {address} cannot be listened on: {e}"));
+    let listener = TcpListener::bind(address).await.map_err(refused)?;
     let clock = Arc::new(SystemClock);
     let launcher = launcher(matches, settings, &place)?;
     let plane = Arc::new(Plane {
@@ -56,7 +58,7 @@ pub async fn serve(matches: &ArgMatches, settings: &Configuration) -> Result<Exi
             execution_timeout: settings.policy.execution_timeout,
             instance: match matches.get_one::<String>("instance") {
                 Some(name) => name.clone(),
-                None => format!("{}:{}", ambient::machine(), address.port()),
+                None => format!("{}:{}", ambient::machine(), listener.local_addr()?.port()),
             },
         },
     });
@@ -79,8 +81,6 @@ pub async fn serve(matches: &ArgMatches, settings: &Configuration) -> Result<Exi
     let mut stop = serving::on_signals(&mut tasks)?;
     let watch = Watch::new(Arc::clone(&plane), rounds, seen);
     tasks.spawn(watch.forever());
-    let refused = |e| Problem::usage(format!("--listen: {address} cannot be listened on: {e}"));
-    let listener = TcpListener::bind(address).await.map_err(refused)?;
     let shared = Shared { plane, guard: Arc::new(guard), registry: Arc::new(registry) };
     tracing::info!(address = %listener.local_addr()?, store = %place, "serving the APIs");
     let stopped = async move {

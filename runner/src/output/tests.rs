@@ -7,7 +7,7 @@ use super::*;
 const PLAIN: Look = Look { width: None, colours: false };
 
 fn column(name: &str, data_type: &str) -> Column {
-    Column { name: name.to_owned(), data_type: data_type.to_owned() }
+    Column { name: name.to_owned(), data_type: data_type.to_owned(), label: None }
 }
 
 fn print(format: Format, look: Look) -> Vec<u8> {

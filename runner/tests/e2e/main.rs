@@ -9,6 +9,7 @@ mod job;
 mod opensearch;
 mod prompt;
 mod readme;
+mod replicas;
 mod serve;
 mod sessions;
 mod shim;

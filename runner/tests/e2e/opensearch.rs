@@ -18,14 +18,14 @@ pub fn url() -> Option<String> {
 }
 
 /// One data source's indices, gone with it.
-struct Source {
-    home: Home,
+pub struct Source {
+    pub home: Home,
     url: String,
-    name: String,
+    pub name: String,
 }
 
 impl Source {
-    fn new(name: &str) -> Option<Source> {
+    pub fn new(name: &str) -> Option<Source> {
         let home = Home::new();
         let unique = home
             .path()
@@ -37,11 +37,11 @@ impl Source {
         Some(Source { home, url: url()?, name: format!("e2e{name}{unique}") })
     }
 
-    fn requests(&self) -> String {
+    pub fn requests(&self) -> String {
         format!(".query_execution_request_{}", self.name)
     }
 
-    fn results(&self) -> String {
+    pub fn results(&self) -> String {
         format!("query_execution_result_{}", self.name)
     }
 
@@ -71,7 +71,7 @@ impl Source {
     }
 
     /// The options by which our own commands find it.
-    fn options(&self) -> Vec<String> {
+    pub fn options(&self) -> Vec<String> {
         let pairs = [
             ("--store", self.url.clone()),
             ("--request-index", self.requests()),
@@ -87,7 +87,7 @@ impl Source {
         self.home.run(&all)
     }
 
-    fn http(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
+    pub fn http(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
         self.send(method, path, &body.map(Value::to_string).unwrap_or_default())
     }
 
@@ -144,7 +144,7 @@ impl Source {
         panic!("no result of {id}");
     }
 
-    fn hits(&self, member: &str, id: &str) -> Vec<Value> {
+    pub fn hits(&self, member: &str, id: &str) -> Vec<Value> {
         let query = json!({"query": {"term": {member: id}}});
         let found = self.http("POST", &format!("/{}/_search?ignore_unavailable=true", self.results()), Some(&query));
         found["hits"]["hits"].as_array().cloned().unwrap_or_default()

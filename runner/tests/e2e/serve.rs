@@ -125,13 +125,17 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // Jobs outlive the control plane, which is the point of them.
-        let jobs = std::fs::read_dir(self.home.path().join(".local/share/firesteel/jobs")).into_iter().flatten();
-        for job in jobs.filter_map(Result::ok) {
-            let pid = std::fs::read_to_string(job.path().join("pid")).ok().and_then(|pid| pid.trim().parse().ok());
-            if let Some(pid) = pid.and_then(Pid::from_raw).filter(|_| !job.path().join("exit").exists()) {
-                let _ = kill_process(pid, Signal::TERM);
-            }
+        end_jobs(&self.home);
+    }
+}
+
+/// Ends the jobs of a home's control planes, whom they outlive, which is the point of them.
+pub fn end_jobs(home: &Home) {
+    let jobs = std::fs::read_dir(home.path().join(".local/share/firesteel/jobs")).into_iter().flatten();
+    for job in jobs.filter_map(Result::ok) {
+        let pid = std::fs::read_to_string(job.path().join("pid")).ok().and_then(|pid| pid.trim().parse().ok());
+        if let Some(pid) = pid.and_then(Pid::from_raw).filter(|_| !job.path().join("exit").exists()) {
+            let _ = kill_process(pid, Signal::TERM);
         }
     }
 }
@@ -143,6 +147,8 @@ fn with_nothing_configured_a_query_is_answered_and_the_job_outlives_the_control_
     let answer = served.ended(&query);
     assert_eq!(answer["status"], "SUCCESS");
     assert_eq!(answer["datarows"], json!([[3376, "a", "b"]]), "both columns of one name");
+    let names: Vec<&Value> = answer["schema"].as_array().expect("columns").iter().map(|c| &c["name"]).collect();
+    assert_eq!(names, ["n", "x", "x"]);
     assert_eq!(answer["schema"][0], json!({ "name": "n", "type": "long" }));
     assert_eq!((&answer["total"], &answer["size"]), (&json!(1), &json!(1)));
     let (view, _) = served.submit(Some(&session), "CREATE VIEW v AS SELECT 7 AS seven");
@@ -324,10 +330,9 @@ fn a_recovered_session_goes_on_in_another_job_with_its_views_and_what_waited() {
     served.ask("DELETE", &format!("/async_query/sessions/{}", new["sessionId"].as_str().expect("an id")), &Value::Null);
 }
 
-/// What a real client of another language does with a control plane; None, said aloud: it cannot be installed here.
-fn client(served: &Served, packages: &[&str], script: &str) -> Option<String> {
-    let home = served.home.path().join("python");
-    let folder = home.display().to_string();
+/// A script of Python's with these packages of pip's; None, said aloud: they cannot be installed here.
+pub fn python(home: &Home, packages: &[&str], script: &str) -> Option<std::process::Command> {
+    let folder = home.path().join("python").display().to_string();
     let mut install = std::process::Command::new("python3");
     install
         .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", &folder])
@@ -338,8 +343,15 @@ fn client(served: &Served, packages: &[&str], script: &str) -> Option<String> {
         eprintln!("SKIPPED: needs {packages:?} from pip");
         return None;
     }
-    let mut python = served.home.program("python3");
-    python.args(["-c", script]).env("PYTHONPATH", &folder).env("URL", format!("http://{}", served.address));
+    let mut python = home.program("python3");
+    python.args(["-c", script]).env("PYTHONPATH", &folder);
+    Some(python)
+}
+
+/// What a real client of another language does with a control plane.
+fn client(served: &Served, packages: &[&str], script: &str) -> Option<String> {
+    let mut python = python(&served.home, packages, script)?;
+    python.env("URL", format!("http://{}", served.address));
     Some(finish(python, "").ok())
 }
 

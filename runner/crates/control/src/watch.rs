@@ -14,6 +14,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use crate::access::Caller;
+use crate::peers::Peers;
 use crate::plane::Plane;
 use crate::refusal::Refusal;
 
@@ -94,6 +95,7 @@ struct Watched {
 /// A replica's watch over everything.
 pub struct Watch {
     plane: Arc<Plane>,
+    peers: Peers,
     rounds: Rounds,
     seen: Seen,
     sessions: BTreeMap<SessionId, Watched>,
@@ -106,7 +108,8 @@ impl Watch {
     /// A watch that has seen nothing yet.
     #[must_use]
     pub fn new(plane: Arc<Plane>, rounds: Rounds, seen: Seen) -> Watch {
-        Watch { plane, rounds, seen, sessions: BTreeMap::new(), left: BTreeMap::new(), recovered: Vec::new() }
+        let (peers, sessions, left) = (Peers::new(Arc::clone(&plane)), BTreeMap::new(), BTreeMap::new());
+        Watch { plane, peers, rounds, seen, sessions, left, recovered: Vec::new() }
     }
 
     /// Watches until the future is dropped.
@@ -137,6 +140,7 @@ impl Watch {
             }
         }
         self.sweep().await?;
+        self.peers.round(self.rounds.patience.watched).await?;
         plane.drive_batches().await?;
         plane.admission.collect().await?;
         let (sessions, slots) = plane.admission.in_use().await?;

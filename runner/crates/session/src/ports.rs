@@ -110,6 +110,8 @@ pub struct Companion {
     pub published: bool,
     /// What the candidate's result holds.
     pub totals: Option<Totals>,
+    /// What the statement calls the columns of the candidate's result, if a name is there twice; else none.
+    pub labels: Vec<String>,
     /// How far the running attempt is.
     pub progress: Option<Progress>,
 }
@@ -288,12 +290,22 @@ impl fmt::Debug for Page {
 }
 
 /// A column of a result document.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Column {
     /// Its name, unique in the document.
     pub name: String,
     /// Spark's name of its type.
     pub data_type: String,
+    /// What the statement calls it, where an earlier column has the same name. Not in the result document, but in the companion.
+    pub label: Option<String>,
+}
+
+impl Column {
+    /// What the statement calls it.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        self.label.as_deref().unwrap_or(&self.name)
+    }
 }
 
 /// Whose result it is. `statement` is as it was claimed.

@@ -83,17 +83,24 @@ impl<D: Documents> Store<D> {
 
     /// Makes an attempt the candidate of a companion that exists. The candidate only rises. The companion's version, if no other attempt has
     /// staged anything.
-    async fn raise(&self, outcome: &Outcome<'_>, totals: Totals) -> Result<Option<Version>, StageError> {
+    async fn raise(
+        &self,
+        outcome: &Outcome<'_>,
+        totals: Totals,
+        labels: &[String],
+    ) -> Result<Option<Version>, StageError> {
         let attempt = outcome.attempt;
         let raised = self.change_companion(&outcome.statement.id, |there| {
             if there.candidate > Some(attempt) {
                 return Err(StageError::Superseded);
             }
-            Ok((there.candidate != Some(attempt) || there.totals != Some(totals)).then(|| {
-                let mut fields = wire::state::candidate(Some(attempt), Some(totals));
-                fields.append(&mut staged_too(there, attempt));
-                fields
-            }))
+            Ok((there.candidate != Some(attempt) || there.totals != Some(totals) || there.labels != labels).then(
+                || {
+                    let mut fields = wire::state::candidate(Some(attempt), Some(totals), labels);
+                    fields.append(&mut staged_too(there, attempt));
+                    fields
+                },
+            ))
         });
         let (version, there) = raised.await?.ok_or(StoreError::Conflict)?;
         Ok((!staged_by_others(&there, attempt)).then_some(version))
@@ -154,6 +161,12 @@ impl<D: Documents> Store<D> {
         let done = |there: &Companion| Ok::<_, StoreError>((!there.published).then(|| wire::state::published(true)));
         self.change_companion(statement, done).await.map(drop)
     }
+}
+
+/// What the statement calls its columns, if a name is there twice.
+fn labels(columns: &[Column]) -> Vec<String> {
+    let repeated = columns.iter().any(|column| column.label.is_some());
+    columns.iter().filter(|_| repeated).map(|column| column.label().to_owned()).collect()
 }
 
 /// A companion that says no more than whose statement's it is.
@@ -222,6 +235,7 @@ impl<D: Documents> ResultStore for Store<D> {
             staged: vec![outcome.attempt],
             candidate: Some(outcome.attempt),
             totals: Some(totals),
+            labels: labels(columns),
             ..plain(statement)
         };
         let staged = Op::Create {
@@ -241,7 +255,7 @@ impl<D: Documents> ResultStore for Store<D> {
         }
         let companion = match acknowledged(made)? {
             Some(version) => Some(version),
-            None => match self.raise(outcome, totals).await {
+            None => match self.raise(outcome, totals, &companion.labels).await {
                 Err(StageError::Superseded) => {
                     self.discard(outcome).await?;
                     return Err(StageError::Superseded);

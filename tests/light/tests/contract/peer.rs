@@ -44,7 +44,7 @@ fn the_peer_s_documents_are_read() {
 
     let read = wire::result::read(&source("result_hit")).unwrap();
     assert_eq!((read.status.as_str(), read.error.as_str(), read.run_millis), ("SUCCESS", "", 683));
-    assert_eq!(read.columns, [Column { name: "1".to_owned(), data_type: "integer".to_owned() }]);
+    assert_eq!(read.columns, [Column { name: "1".to_owned(), data_type: "integer".to_owned(), label: None }]);
     assert_eq!(read.rows, [r#"{"1":1}"#]);
 }
 

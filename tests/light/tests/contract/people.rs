@@ -56,7 +56,7 @@ pub fn outcome(statement: &Statement, attempt: Attempt) -> Outcome<'_> {
 }
 
 pub fn columns() -> Vec<Column> {
-    vec![Column { name: "it's".to_owned(), data_type: "integer".to_owned() }]
+    vec![Column { name: "it's".to_owned(), data_type: "integer".to_owned(), label: None }]
 }
 
 pub fn rows() -> Vec<String> {

@@ -202,12 +202,19 @@ async fn what_a_statement_was_told_at_its_submission_stays_when_it_is_staged(sto
         Companion { session: "s".to_owned(), timeout: Some(9), user: Some("me".to_owned()), ..Companion::default() };
     let made = stores.b.create_statement(&st, Some(&told)).await.unwrap();
     let first = attempt(stores.a.write_statement(&st.id, made, &running("job1")).await.unwrap(), 1);
-    let columns = vec![Column { name: String::new(), data_type: "long".to_owned() }];
+    let column = |name: &str, label: Option<&str>| Column {
+        name: name.to_owned(),
+        data_type: "long".to_owned(),
+        label: label.map(str::to_owned),
+    };
+    let columns = [column("", None), column("_1", Some(""))];
     stores.a.stage(&outcome(&st, first), &columns, &rows(), totals()).await.unwrap();
     stores.a.publish(&outcome(&st, first)).await.unwrap();
     let there = stores.b.companion(&st.id).await.unwrap().unwrap().value;
-    assert_eq!(there, Companion { staged: vec![first], candidate: Some(first), totals: Some(totals()), ..told });
-    assert_eq!(stores.b.result(&query("q-st")).await.unwrap().unwrap().columns, columns);
+    let (staged, labels) = (vec![first], vec![String::new(); 2]);
+    assert_eq!(there, Companion { staged, candidate: Some(first), totals: Some(totals()), labels, ..told });
+    let read = stores.b.result(&query("q-st")).await.unwrap().unwrap().columns;
+    assert_eq!(read, [column("", None), column("_1", None)], "what a column is called is no other program's business");
 }
 
 async fn nothing_can_be_staged_without_a_query_id(stores: &Stores) {

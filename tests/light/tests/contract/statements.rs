@@ -204,6 +204,7 @@ fn told() -> Companion {
         candidate: Some(attempt(Version { term: 1, seq_no: 5 }, 2)),
         published: true,
         totals: Some(Totals { rows: 1, bytes: 2, pages: 3, truncated: true }),
+        labels: vec!["a".to_owned(), "a".to_owned()],
         progress: Some(Progress { rows: 4, bytes: 5, elapsed_millis: 6 }),
     }
 }

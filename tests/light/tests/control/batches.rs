@@ -1,7 +1,9 @@
 //! Batches, and the replicas that they belong to.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use firesteel_control::peers::Peers;
 use firesteel_control::plane::NewBatch;
 use firesteel_model::QueryText;
 use firesteel_model::batch::BatchState;
@@ -117,4 +119,36 @@ async fn a_batch_whose_owner_died_at_any_write_is_launched_once_by_whoever_adopt
         dying.adopt_batch("b", "one").await.unwrap();
         assert_eq!(two.batch(&anybody(), "b").await.unwrap().batch.instance, "two");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_batches_of_a_replica_that_is_silent_for_a_lease_are_adopted_and_nobody_else_s() {
+    let world = World::new();
+    let planes = ["one", "two", "three"].map(|name| world.instance(name, no_faults()));
+    // Asked for while the launcher is away: nobody has launched them.
+    for (plane, id) in planes.iter().zip(["a", "b"]) {
+        world.jobs.refuse.lock().unwrap().push(LaunchError::Unavailable("away".to_owned()));
+        assert!(plane.submit_batch(&anybody(), batch(id)).await.is_err());
+    }
+    let [mut one, mut two, mut three] = planes.each_ref().map(|plane| Peers::new(Arc::clone(plane)));
+    let lease = 60_000;
+    one.round(lease).await.unwrap();
+    for _ in 0..11 {
+        world.pass(5_000).await;
+        two.round(lease).await.unwrap();
+        three.round(lease).await.unwrap();
+    }
+    assert!(world.jobs.states.lock().unwrap().is_empty(), "it may come back");
+    world.pass(5_000).await;
+    three.round(lease).await.unwrap();
+    world.pass(5_000).await;
+    three.round(lease).await.unwrap();
+    let of = |view: firesteel_control::plane::BatchView| (view.batch.instance, view.state);
+    assert_eq!(of(planes[2].batch(&anybody(), "a").await.unwrap()), ("three".to_owned(), BatchState::Running));
+    assert_eq!(of(planes[2].batch(&anybody(), "b").await.unwrap()), ("two".to_owned(), BatchState::Submitting));
+    // It comes back, and leaves what is another's now.
+    planes[0].drive_batches().await.unwrap();
+    one.round(lease).await.unwrap();
+    assert_eq!(planes[0].batch(&anybody(), "a").await.unwrap().batch.instance, "three");
+    assert_eq!(world.jobs.states.lock().unwrap().len(), 1);
 }

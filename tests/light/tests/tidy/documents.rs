@@ -103,7 +103,7 @@ fn what_is_written_is_on_the_page() {
     let attempt = Attempt { claim: Version { term: 1, seq_no: 1 }, n: 1 };
     let outcome =
         Outcome { statement: &statement, attempt, job: "j", application: "a", job_type: "interactive", run_millis: 1 };
-    let column = Column { name: "a".to_owned(), data_type: "long".to_owned() };
+    let column = Column { name: "a".to_owned(), data_type: "long".to_owned(), label: None };
     let staged = wire::result::staged(&outcome, &[column], &["{}".to_owned()], 1).unwrap();
     let written = keys([serde_json::from_str(&staged).unwrap(), wire::result::published(&outcome)]);
     assert_eq!(written, told("field of the result index", 2), "a result (left) and docs/documents.md (right)");

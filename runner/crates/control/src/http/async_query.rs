@@ -151,7 +151,7 @@ fn told(view: &StatementView, answer: &Answer) -> Result<Response, Refusal> {
         }
         Answer::Page(page) => {
             let columns: Vec<Value> =
-                page.columns.iter().map(|c| json!({ "name": c.name, "type": c.data_type })).collect();
+                page.columns.iter().map(|c| json!({ "name": c.label(), "type": c.data_type })).collect();
             // Written by hand, because a parsed number has lost digits.
             let mut text = format!(
                 r#"{{"status":"SUCCESS","schema":{},"sessionId":{},"total":{},"size":{},"datarows":"#,

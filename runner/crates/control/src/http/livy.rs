@@ -244,7 +244,7 @@ async fn described(shared: &Shared, caller: &Caller, query: &str) -> Result<Valu
         Answer::Page(page) => {
             let field =
                 |name: &str, kind: &str| json!({ "name": name, "type": kind, "nullable": true, "metadata": {} });
-            let fields: Vec<Value> = page.columns.iter().map(|c| field(&c.name, &c.data_type)).collect();
+            let fields: Vec<Value> = page.columns.iter().map(|c| field(c.label(), &c.data_type)).collect();
             let mut text = String::new();
             rows::append(&mut text, &page.columns, &page.rows)?;
             let data: Value = serde_json::from_str(&text).map_err(|e| Refusal::Broken(format!("the result: {e}")))?;

@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn a_row_is_an_array_in_the_columns_order_with_its_digits_and_nulls() {
-        let column = |name: &str| Column { name: name.to_owned(), data_type: "string".to_owned() };
+        let column = |name: &str| Column { name: name.to_owned(), data_type: "string".to_owned(), label: None };
         let rows = [r#"{"b":"x","a":1.10}"#, r#"{"a_1":12345678901234567890,"b":"it\u0027s"}"#].map(str::to_owned);
         let mut out = String::new();
         append(&mut out, &[column("a"), column("a_1"), column("b")], &rows).expect("rows");

@@ -75,7 +75,13 @@ impl Plane {
         let Some(query_id) = &statement.query_id else { return Ok(Answer::Pending { running: true }) };
         // Decided, and to be published in a moment.
         let Some(document) = self.store.result(query_id).await? else { return Ok(Answer::Pending { running: true }) };
-        let Companion { candidate, totals, .. } = view.companion.clone();
+        let Companion { candidate, totals, labels, .. } = view.companion.clone();
+        let mut columns = document.columns;
+        if labels.len() == columns.len() {
+            for (column, label) in columns.iter_mut().zip(labels) {
+                column.label = Some(label);
+            }
+        }
         let pages = totals.map_or(0, |totals| totals.pages);
         let (rows, next) = match page {
             None => (document.rows, (pages > 0).then_some(0)),
@@ -88,7 +94,7 @@ impl Plane {
         Ok(Answer::Page(ResultPage {
             total: totals.map_or(rows.len() as u64, |totals| totals.rows),
             truncated: totals.is_some_and(|totals| totals.truncated),
-            columns: document.columns,
+            columns,
             rows,
             run_millis: document.run_millis,
             next,

@@ -48,7 +48,10 @@ impl Encoder {
         let columns: Vec<Column> = unique(&names)
             .into_iter()
             .zip(schema.fields())
-            .map(|(name, field)| Column { name, data_type: spark_type(field.data_type()) })
+            .map(|(name, field)| {
+                let label = (name != *field.name()).then(|| field.name().clone());
+                Column { name, data_type: spark_type(field.data_type()), label }
+            })
             .collect();
         let keys = columns.iter().map(|column| key(&column.name)).collect();
         Ok(Encoder { columns, keys, options, row: Vec::new() })

@@ -106,7 +106,7 @@ pub fn read(source: &Value) -> Result<ResultDocument, BadField> {
         let bad = || BadField::new("schema", "an array of texts {\"column_name\":..,\"data_type\":..}");
         let value: Value = serde_json::from_str(&text.replace('\'', "\"")).map_err(|_| bad())?;
         let part = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned).ok_or_else(bad);
-        Ok(Column { name: part("column_name")?, data_type: part("data_type")? })
+        Ok(Column { name: part("column_name")?, data_type: part("data_type")?, label: None })
     });
     Ok(ResultDocument {
         status: fields.text("status")?.to_owned(),

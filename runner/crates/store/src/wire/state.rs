@@ -39,7 +39,7 @@ pub fn companion(statement: &StatementId, companion: &Companion) -> Map<String, 
         "progressBytes": companion.progress.map_or(0, |p| p.bytes),
         "progressMillis": companion.progress.map_or(0, |p| p.elapsed_millis),
     }));
-    document.append(&mut candidate(companion.candidate, companion.totals));
+    document.append(&mut candidate(companion.candidate, companion.totals, &companion.labels));
     document.append(&mut staged(&companion.staged));
     document.append(&mut published(companion.published));
     document
@@ -59,13 +59,14 @@ pub fn staged(attempts: &[Attempt]) -> Map<String, Value> {
 
 /// The fields of a companion that staging writes.
 #[must_use]
-pub fn candidate(candidate: Option<Attempt>, totals: Option<Totals>) -> Map<String, Value> {
+pub fn candidate(candidate: Option<Attempt>, totals: Option<Totals>, labels: &[String]) -> Map<String, Value> {
     object(json!({
         "candidate": candidate.map_or(String::new(), |a| a.to_string()),
         "rows": totals.map_or(json!(-1), |t| json!(t.rows)),
         "bytes": totals.map_or(0, |t| t.bytes),
         "pages": totals.map_or(0, |t| t.pages),
         "truncated": totals.is_some_and(|t| t.truncated),
+        "labels": labels,
     }))
 }
 
@@ -107,6 +108,7 @@ pub fn read_companion(source: &Value) -> Result<Companion, BadField> {
                 truncated: fields.flag("truncated")?,
             }),
         },
+        labels: fields.texts("labels")?.into_iter().map(str::to_owned).collect(),
         progress: match fields.number("progressRows")? {
             None => None,
             Some(rows) => Some(Progress {
