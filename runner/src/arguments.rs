@@ -26,6 +26,9 @@ const CLIENT: &[Group] = &[Group::Store, Group::Session, Group::Logs];
 const SERVER: &[Group] = &[Group::Store, Group::Session, Group::Engine, Group::Results, Group::Times, Group::Logs];
 const PROMPT: &[Group] = &[Group::Engine, Group::Results, Group::Times, Group::Logs];
 
+/// The option of a file that holds the arguments.
+const ARGUMENTS_FILE: &str = "arguments-file";
+
 /// The words that a command line may begin with.
 const COMMANDS: &[&str] =
     &["serve", "run", "repl", "submit", "status", "plugin", "completions", "man", "worker", "plugin-compile", "help"];
@@ -83,6 +86,14 @@ fn run() -> Command {
                 .help("All that in one argument, as control planes write it"),
         )
         .arg(
+            Arg::new(ARGUMENTS_FILE)
+                .long(ARGUMENTS_FILE)
+                .value_name("FILE")
+                .help_heading("Launch contract")
+                .hide_short_help(true)
+                .help("All arguments, from a file: a JSON array of texts; a command line is for everybody on this machine to see"),
+        )
+        .arg(
             Arg::new("positional")
                 .value_name("[QUERY] RESULT_INDEX")
                 .num_args(0..)
@@ -112,6 +123,16 @@ fn serve() -> Command {
         .after_help(EXIT_CODES)
         .arg(option("listen", "HOST:PORT", "Where the APIs are served; elsewhere than on this machine, with --users only").default_value("127.0.0.1:9400"))
         .arg(option("users", "FILE", "Who may ask: a JSON array of {user, role, token, password}; roles are owner, viewer, admin"))
+        .arg(option("tls-cert", "FILE", "The APIs are served over TLS by this certificate and those that vouch for it, as PEM").requires("tls-key"))
+        .arg(option("tls-key", "FILE", "Its private key, as PEM").requires("tls-cert"))
+        .arg(
+            Arg::new("csrf-protection")
+                .long("csrf-protection")
+                .action(ArgAction::SetTrue)
+                .help_heading("Control plane")
+                .hide_short_help(true)
+                .help("Changes through Livy's API need the header X-Requested-By"),
+        )
         .arg(option("rate", "NUMBER", "Requests a second that one caller may send; 0: any number").value_parser(value_parser!(u64)).default_value("0").hide_short_help(true))
         .arg(
             option("launcher", "KIND", "How jobs are started: one process for all sessions, or one a session")
@@ -325,6 +346,24 @@ pub fn parse(arguments: Vec<String>, launched: bool) -> Result<ArgMatches, clap:
         }
         error
     })
+}
+
+/// The arguments of `run`, where they are in a file.
+///
+/// # Errors
+/// The file cannot be read, or holds something else.
+pub fn from_file(mut arguments: Vec<String>) -> Result<Vec<String>, Problem> {
+    let Some([run, option, file]) = arguments.get(1..) else { return Ok(arguments) };
+    if run != "run" || option.strip_prefix("--") != Some(ARGUMENTS_FILE) {
+        return Ok(arguments);
+    }
+    let text = std::fs::read_to_string(file)
+        .map_err(|e| Problem::usage(format!("--{ARGUMENTS_FILE}: `{file}` cannot be read: {e}")))?;
+    let more: Vec<String> = serde_json::from_str(&text)
+        .map_err(|_| Problem::usage(format!("--{ARGUMENTS_FILE}: `{file}` should hold a JSON array of texts")))?;
+    arguments.truncate(2);
+    arguments.extend(more);
+    Ok(arguments)
 }
 
 /// The arguments as the grammar knows them: a submit-parameter string split, a job without the word `run` given it.

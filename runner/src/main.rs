@@ -39,6 +39,13 @@ fn main() -> ExitCode {
     if arguments.get(1).is_some_and(|command| command == firesteel_plugin_host::compile::COMMAND) {
         return firesteel_plugin_host::compile::main();
     }
+    let arguments = match arguments::from_file(arguments) {
+        Ok(arguments) => arguments,
+        Err(problem) => {
+            tell(&problem);
+            return problem.exit();
+        }
+    };
     let launched = ambient::launcher("SERVERLESS_EMR_JOB_ID").is_some();
     let matches = match arguments::parse(arguments, launched) {
         Ok(matches) => matches,

@@ -44,6 +44,13 @@ pub async fn serve(matches: &ArgMatches, settings: &Configuration) -> Result<Exi
     let guard = guard(matches, address)?;
     let refused = |e| Problem::usage(format!("--listen: {address} cannot be listened on: {e}"));
     let listener = TcpListener::bind(address).await.map_err(refused)?;
+    let tls = match (matches.get_one::<String>("tls-cert"), matches.get_one::<String>("tls-key")) {
+        (Some(certificates), Some(key)) => Some(
+            http::acceptor(certificates.as_ref(), key.as_ref())
+                .map_err(|bad| Problem::usage(format!("--tls-cert, --tls-key: {bad}")))?,
+        ),
+        _ => None,
+    };
     let clock = Arc::new(SystemClock);
     let launcher = launcher(matches, settings, &place)?;
     let plane = Arc::new(Plane {
@@ -86,7 +93,7 @@ pub async fn serve(matches: &ArgMatches, settings: &Configuration) -> Result<Exi
     let stopped = async move {
         stop.recv().await;
     };
-    http::serve(listener, shared, stopped).await?;
+    http::serve(listener, tls, shared, stopped).await?;
     tracing::info!("leaving; jobs go on until their sessions end");
     Ok(ExitCode::SUCCESS)
 }
@@ -130,7 +137,8 @@ fn guard(matches: &ArgMatches, address: SocketAddr) -> Result<Guard, Problem> {
         ));
     }
     let rate = matches.get_one::<u64>("rate").copied().unwrap_or(0);
-    Guard::new(&users, rate).map_err(|bad| Problem::usage(format!("--users: {bad}")))
+    let guard = Guard::new(&users, rate).map_err(|bad| Problem::usage(format!("--users: {bad}")))?;
+    Ok(guard.wanting_header(matches.get_flag("csrf-protection")))
 }
 
 fn launcher(matches: &ArgMatches, settings: &Configuration, place: &Place) -> Result<Arc<dyn Launcher>, Problem> {

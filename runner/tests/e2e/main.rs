@@ -10,6 +10,7 @@ mod opensearch;
 mod prompt;
 mod readme;
 mod replicas;
+mod secure;
 mod serve;
 mod sessions;
 mod shim;

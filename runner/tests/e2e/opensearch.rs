@@ -37,6 +37,10 @@ impl Source {
         Some(Source { home, url: url()?, name: format!("e2e{name}{unique}") })
     }
 
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     pub fn requests(&self) -> String {
         format!(".query_execution_request_{}", self.name)
     }

@@ -52,6 +52,10 @@ impl Served {
         Served { address: address.to_owned(), home, running }
     }
 
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
     /// Kills the control plane, and starts another one in its place.
     pub fn again(mut self, arguments: &[&str]) -> Served {
         self.running.signal(Signal::KILL);
@@ -438,4 +442,56 @@ print(requests.get(f"{url}/sessions/{number}/state").json()["state"], requests.g
     assert_eq!(lines[0].to_ascii_lowercase(), expected[0].to_ascii_lowercase());
     assert_eq!(lines[1].to_ascii_lowercase(), expected[1].to_ascii_lowercase());
     assert_eq!(lines[2..], expected[2..]);
+}
+
+#[test]
+fn a_livy_client_runs_batches_and_what_changes_something_needs_livy_s_header_if_that_is_set() {
+    let served = Served::new(&["--csrf-protection"]);
+    let script = r#"
+import os, requests, time
+from livy.client import LivyClient
+from livy.models import SessionState
+url = os.environ["URL"]
+try: LivyClient(url).create_batch("x.jar", "org.apache.spark.sql.FlintJob")
+except requests.HTTPError as e: print(e.response.status_code, e.response.json()["msg"])
+asks = requests.Session()
+asks.headers["X-Requested-By"] = "me"
+livy = LivyClient(url, requests_session=asks)
+def until(number, state):
+    while (is_now := livy.get_batch(number).state) != state:
+        if is_now in (SessionState.DEAD, SessionState.SUCCESS, SessionState.KILLED): return is_now.value
+        time.sleep(0.05)
+    return is_now.value
+def batch(query, n):
+    return livy.create_batch("x.jar", "org.apache.spark.sql.FlintJob", [query, "results"], name=f"batch {n}", spark_conf={"spark.flint.job.queryId": f"q{n}"}).batch_id
+print(until(batch("SELECT count(*) AS n FROM airports", 0), SessionState.SUCCESS))
+print(until(batch("SELECT nothing", 1), SessionState.DEAD))
+endless = batch("SELECT count(*) FROM routes a, routes b, routes c WHERE 'secret' <> 'text'", 2)
+print(until(endless, SessionState.RUNNING))
+while not livy.get_batch_log(endless).lines: time.sleep(0.05)
+print(livy.get_batch_log(endless, 0, 1).total > 0, len(livy.get_batch_log(endless, 0, 1).lines))
+lines = [open(f"/proc/{pid}/cmdline").read() for pid in os.listdir("/proc") if pid.isdigit() and os.path.exists(f"/proc/{pid}/cmdline")]
+print(any("--arguments-file" in line for line in lines), any("routes c WHERE 'secret'" in line for line in lines if "python" not in line))
+livy.delete_batch(endless)
+print(until(endless, SessionState.KILLED))
+print([batch.state.value for batch in livy.list_batches()], livy.get_batch(77), asks.get(f"{url}/batches/0/state").json())
+print(asks.post(f"{url}/batches", json={"file": "x", "className": "org.Other"}).json()["msg"])
+print(asks.post(f"{url}/batches", json={"file": "x", "className": "org.apache.spark.sql.FlintJob", "conf": {"firesteel.data": "/"}}).status_code)
+print(requests.post(f"{url}/_plugins/_async_query", json={}, headers={"Origin": "http://elsewhere"}).status_code)
+"#;
+    let Some(said) = client(&served, &["livy", "requests"], script) else { return };
+    let expected = [
+        "400 Missing Required Header for CSRF protection: X-Requested-By",
+        "success",
+        "dead",
+        "running",
+        "True 1",
+        "True False",
+        "killed",
+        "['success', 'dead', 'killed'] None {'id': 0, 'state': 'success'}",
+        "className: its class should be one of org.apache.spark.sql.FlintREPL, org.apache.spark.sql.FlintJob",
+        "400",
+        "403",
+    ];
+    assert_eq!(said.lines().collect::<Vec<_>>(), expected);
 }

@@ -52,12 +52,12 @@ async fn until(launcher: &Process, job: &JobId, is: impl Fn(&JobState) -> bool) 
 #[tokio::test]
 async fn a_job_is_told_what_to_do_and_how_it_ended_is_known_to_whoever_comes_next() {
     let folder = tempfile::tempdir().unwrap();
-    let script = r#"echo "$SERVERLESS_EMR_VIRTUAL_CLUSTER_ID $*"; exit 3"#;
+    let script = r#"echo "$SERVERLESS_EMR_VIRTUAL_CLUSTER_ID $1 $2 $# $(cat "$3")"; exit 3"#;
     let first = launcher(folder.path(), None, script);
     let job = first.start(&launch("t", Task::Session(id("a b")))).await.unwrap();
     let next = launcher(folder.path(), None, script);
     let state = until(&next, &job, JobState::is_over).await;
-    let said = "app run --store=x --data-source=d --conf firesteel.inactivity=5ms --session=a b";
+    let said = r#"app run --arguments-file 3 ["--store=x","--data-source=d","--conf","firesteel.inactivity=5ms","--session=a b"]"#;
     assert_eq!(state, JobState::Failed { why: format!("exit code 3; its log ends: {said}") });
     assert_eq!(next.log("app", &job, 9).await.unwrap(), [said]);
     assert_eq!(first.start(&launch("t", Task::Session(id("a b")))).await.unwrap(), job, "a token starts one job");
@@ -99,8 +99,11 @@ async fn a_job_that_does_not_end_is_killed_when_it_is_cancelled_again() {
 #[tokio::test]
 async fn one_process_serves_all_sessions_until_it_ends_and_a_batch_has_its_own() {
     let folder = tempfile::tempdir().unwrap();
-    let launcher =
-        launcher(folder.path(), Some(600_000), "trap 'exit 0' TERM; echo \"$*\"; while :; do sleep 0.01; done");
+    let launcher = launcher(
+        folder.path(),
+        Some(600_000),
+        "trap 'exit 0' TERM; echo $# $(cat \"$3\"); while :; do sleep 0.01; done",
+    );
     let one = launcher.start(&launch("s", Task::Session(id("s")))).await.unwrap();
     let two = launcher.start(&launch("t", Task::Session(id("t")))).await.unwrap();
     assert_eq!(one, two);
@@ -112,10 +115,10 @@ async fn one_process_serves_all_sessions_until_it_ends_and_a_batch_has_its_own()
         move |_: &JobState| std::fs::read_to_string(&path).is_ok_and(|log| log.ends_with('\n'))
     };
     for (job, said) in [
-        (&one, "run --store=x --data-source=d --sessions=* --exit-idle=600000ms --standby"),
+        (&one, r#"3 ["--store=x","--data-source=d","--sessions=*","--exit-idle=600000ms","--standby"]"#),
         (
             &batch,
-            "run --store=x --data-source=d --conf firesteel.inactivity=5ms --type=batch --query-id=q --query=SELECT 'a b'",
+            r#"3 ["--store=x","--data-source=d","--conf","firesteel.inactivity=5ms","--type=batch","--query-id=q","--query=SELECT 'a b'"]"#,
         ),
     ] {
         until(&launcher, job, log(job)).await;

@@ -107,15 +107,8 @@ fn contract(parameters: &str, arguments: &[String]) -> Result<Task, Refusal> {
         let shown: String = option.chars().take(40).collect::<String>().escape_debug().to_string();
         let value = value.or_else(|| words.next()).ok_or_else(|| bad(format!("`{shown}` has no value")))?;
         match option.as_str() {
-            "--class" if CLASSES.contains(&value.as_str()) => class = value,
-            "--class" => return Err(bad(format!("--class should be one of {}", CLASSES.join(", ")))),
-            "--conf" => {
-                let key = value.trim_start_matches('"').split('=').next().unwrap_or_default();
-                if !key.starts_with("spark.") {
-                    return Err(bad("--conf takes Spark's settings only: the others are the operator's".to_owned()));
-                }
-                conf.push(QueryText(value));
-            }
+            "--class" => class = value,
+            "--conf" => conf.push(QueryText(value)),
             option if option.starts_with("--") && !option.starts_with("--firesteel") => {
                 // What else `spark-submit` takes means nothing here.
                 let known = [
@@ -142,14 +135,24 @@ fn contract(parameters: &str, arguments: &[String]) -> Result<Task, Refusal> {
             _ => return Err(bad(format!("`{shown}` is no option"))),
         }
     }
-    if class.is_empty() {
-        return Err(bad(format!("it names no --class; there are {}", CLASSES.join(", "))));
+    task("sparkSubmitParameters", class, conf, arguments)
+}
+
+/// What a job of the contract is to do; `field` is where its class is to be named.
+pub fn task(field: &str, class: String, conf: Vec<QueryText>, arguments: &[String]) -> Result<Task, Refusal> {
+    if !CLASSES.contains(&class.as_str()) {
+        return Err(Refusal::Invalid(format!("{field}: its class should be one of {}", CLASSES.join(", "))));
+    }
+    let of_spark = |pair: &QueryText| pair.0.trim_start_matches('"').starts_with("spark.");
+    if !conf.iter().all(of_spark) {
+        let said = "its settings should be Spark's only (spark.…): the others are the operator's";
+        return Err(Refusal::Invalid(format!("{field}: {said}")));
     }
     let (query, result_index) = match arguments {
         [] => (None, None),
         [index] => (None, Some(index.clone())),
         [query, index] => (Some(QueryText(query.clone())), Some(index.clone())),
-        _ => return Err(Refusal::Invalid("entryPointArguments: at most two, [QUERY] RESULT_INDEX".to_owned())),
+        _ => return Err(Refusal::Invalid("arguments: at most two, [QUERY] RESULT_INDEX".to_owned())),
     };
     Ok(Task::Contract { class, conf, query, result_index })
 }
@@ -300,9 +303,12 @@ mod tests {
             })
         );
         for (parameters, refused) in [
-            ("--class org.Other", "--class should be one of"),
-            ("", "it names no --class"),
-            ("--class org.apache.spark.sql.FlintREPL --conf firesteel.data=/etc", "--conf takes Spark's settings only"),
+            ("--class org.Other", "its class should be one of"),
+            ("", "its class should be one of"),
+            (
+                "--class org.apache.spark.sql.FlintREPL --conf firesteel.data=/etc",
+                "its settings should be Spark's only",
+            ),
             ("--class org.apache.spark.sql.FlintREPL --data /etc", "`--data` is none of spark-submit's options"),
             ("--class org.apache.spark.sql.FlintREPL --conf", "`--conf` has no value"),
             ("--class org.apache.spark.sql.FlintREPL x y", "`x` is no option"),

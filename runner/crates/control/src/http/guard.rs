@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::sigv4::Signed;
-use super::{LARGEST, Shared, emr};
+use super::{LARGEST, Shared, emr, livy};
 use crate::access::{Caller, Role};
 use crate::refusal::Refusal;
 
@@ -40,6 +40,9 @@ pub struct User {
     pub secret_access_key: Option<String>,
 }
 
+/// What a web page cannot add to a request to another site.
+const REQUESTED_BY: &str = "x-requested-by";
+
 struct Known {
     caller: Caller,
     token: Option<[u8; 32]>,
@@ -61,6 +64,8 @@ pub struct Guard {
     known: Vec<Known>,
     /// Requests a second and caller; 0: any number.
     rate: u64,
+    /// Whether changes through Livy's API need the header that its own protection wants.
+    header: bool,
     buckets: Mutex<HashMap<String, Bucket>>,
 }
 
@@ -97,7 +102,29 @@ impl Guard {
                 key: user.access_key_id.clone().zip(user.secret_access_key.clone()),
             });
         }
-        Ok(Guard { known, rate, buckets: Mutex::default() })
+        Ok(Guard { known, rate, ..Guard::default() })
+    }
+
+    /// Wants `X-Requested-By` of whoever changes something through Livy's API, as Livy does where its protection is on.
+    #[must_use]
+    pub fn wanting_header(self, header: bool) -> Guard {
+        Guard { header, ..self }
+    }
+
+    /// That no web page has a browser send this: one cannot add the header to a request to another site, and a browser adds `Origin`.
+    fn no_page(&self, request: &Request) -> Result<(), Refusal> {
+        let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+        if !changes || request.headers().contains_key(REQUESTED_BY) {
+            return Ok(());
+        }
+        if self.header && livy::is_path(request.uri().path()) {
+            return Err(Refusal::Invalid("Missing Required Header for CSRF protection: X-Requested-By".to_owned()));
+        }
+        if request.headers().contains_key(header::ORIGIN) {
+            let said = "a web page sent this; if that is meant, have it send the header X-Requested-By, too";
+            return Err(Refusal::Forbidden(said.to_owned()));
+        }
+        Ok(())
     }
 
     /// Whether anybody has to say who they are.
@@ -189,8 +216,12 @@ pub async fn check(State(shared): State<Shared>, request: Request, next: Next) -
     // Each API's clients read refusals in its own form.
     let refused: fn(Refusal) -> Response = match request.uri().path() {
         path if path.starts_with(emr::ROOT) => |refusal| emr::failed(&refusal),
+        path if livy::is_path(path) => |refusal| livy::failed(&refusal),
         _ => Refusal::into_response,
     };
+    if let Err(refusal) = shared.guard.no_page(&request) {
+        return refused(refusal);
+    }
     let (caller, mut request) = match known(&shared, request).await {
         Ok(known) => known,
         Err(refusal) => return refused(refusal),
@@ -228,6 +259,25 @@ mod tests {
             assert_eq!(who(said), None, "{said}");
         }
         assert_eq!(Guard::default().caller(&HeaderMap::new()), Ok(Caller::anybody()));
+    }
+
+    #[test]
+    fn a_page_s_request_changes_nothing_and_livy_s_header_is_wanted_where_that_is_set() {
+        let open = Guard::default();
+        let strict = Guard::default().wanting_header(true);
+        let told = |guard: &Guard, method: &str, path: &str, headers: &[&str]| {
+            let request = Request::builder().method(method).uri(path);
+            let request = headers.iter().fold(request, |request, name| request.header(*name, "x"));
+            guard.no_page(&request.body(axum::body::Body::empty()).expect("a request")).map_err(|e| e.status())
+        };
+        assert_eq!(told(&open, "POST", "/sessions", &[]), Ok(()));
+        assert_eq!(told(&open, "POST", "/_plugins/_async_query", &["origin"]), Err(403));
+        assert_eq!(told(&open, "POST", "/_plugins/_async_query", &["origin", "x-requested-by"]), Ok(()));
+        assert_eq!(told(&strict, "POST", "/sessions", &[]), Err(400));
+        assert_eq!(told(&strict, "DELETE", "/batches/1", &[]), Err(400));
+        assert_eq!(told(&strict, "POST", "/sessions", &["x-requested-by"]), Ok(()));
+        assert_eq!(told(&strict, "GET", "/sessions", &["origin"]), Ok(()));
+        assert_eq!(told(&strict, "POST", "/_plugins/_async_query", &[]), Ok(()));
     }
 
     #[test]

@@ -19,7 +19,9 @@ use crate::refusal::Refusal;
 
 /// How many a listing has unless it is asked for another number, and at most.
 const SHOWN: (usize, usize) = (20, 1_000);
-/// How many sessions are looked through.
+/// How many lines of a log are shown unless it is asked for another number.
+const LINES: usize = 100;
+/// How many sessions, and lines of a log, are looked through.
 const MOST: usize = 10_000;
 /// What begins the id of a session that was made here.
 const PREFIX: &str = "livy-";
@@ -36,13 +38,23 @@ pub fn routes() -> Router<Shared> {
         .route("/sessions/{id}/statements/{statement}/cancel", post(cancel))
 }
 
-fn said(answer: Result<(u16, Value), Refusal>) -> Response {
+pub fn said(answer: Result<(u16, Value), Refusal>) -> Response {
     match answer {
         Ok((status, body)) => answer::json(status, &body),
-        Err(refusal) => {
-            answer::with_headers(answer::json(refusal.status(), &json!({ "msg": refusal.to_string() })), &refusal)
-        }
+        Err(refusal) => failed(&refusal),
     }
+}
+
+/// Whether a path is of Livy's API.
+pub fn is_path(path: &str) -> bool {
+    ["/sessions", "/batches"]
+        .iter()
+        .any(|root| path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+}
+
+/// A refusal as Livy's clients read it.
+pub fn failed(refusal: &Refusal) -> Response {
+    answer::with_headers(answer::json(refusal.status(), &json!({ "msg": refusal.to_string() })), refusal)
 }
 
 fn session_id(number: &str) -> Result<firesteel_model::SessionId, Refusal> {
@@ -115,16 +127,25 @@ async fn allocate(State(shared): State<Shared>, Extension(caller): Extension<Cal
     said(made.await)
 }
 
+/// What part of a listing or of a log is asked for.
 #[derive(Deserialize)]
-struct Part {
+pub struct Part {
     from: Option<usize>,
     size: Option<usize>,
 }
 
 impl Part {
-    fn of<T>(&self, all: Vec<T>) -> (usize, Vec<T>) {
+    pub fn of<T>(&self, all: Vec<T>) -> (usize, Vec<T>) {
         let (from, size) = (self.from.unwrap_or(0), self.size.unwrap_or(SHOWN.0).min(SHOWN.1));
         (from, all.into_iter().skip(from).take(size).collect())
+    }
+
+    /// The lines from a number on, or the last ones if none is named.
+    pub fn of_log(&self, id: Option<u64>, mut lines: Vec<String>) -> Value {
+        let (total, size) = (lines.len(), self.size.unwrap_or(LINES));
+        let from = self.from.unwrap_or(total.saturating_sub(size)).min(total);
+        let shown: Vec<String> = lines.drain(from..).take(size).collect();
+        json!({ "id": id, "from": from, "total": total, "log": shown })
     }
 }
 
@@ -179,12 +200,8 @@ async fn log(
 ) -> Response {
     let found = async {
         let view = view(&shared, &caller, &id).await?;
-        let size = part.size.unwrap_or(100).min(MOST);
-        let lines = shared.plane.log(&caller, &view.session.value, size).await?;
-        Ok((
-            200,
-            json!({ "id": number_of(view.session.value.id.as_str()), "from": 0, "total": lines.len(), "log": lines }),
-        ))
+        let lines = shared.plane.log(&caller, &view.session.value, MOST).await?;
+        Ok((200, part.of_log(number_of(view.session.value.id.as_str()), lines)))
     };
     said(found.await)
 }

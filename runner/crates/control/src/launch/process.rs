@@ -4,7 +4,7 @@
 //! A shell stands between, which writes the exit code down even when nobody waits for it, and hands signals on.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -154,14 +154,19 @@ impl Process {
             Task::Contract { .. } => None,
             _ => Some(format!("--data-source={}", launch.data_source)),
         };
+        // Not on the command line, which everybody on this machine can see: a statement or a password may be among them.
+        let file = folder.join("arguments");
+        let arguments: Vec<&String> = self.options.arguments.iter().chain(&source).chain(&task).collect();
+        let text = serde_json::to_vec(&arguments).map_err(|e| LaunchError::Refused(e.to_string()))?;
+        let mut options = OpenOptions::new();
+        let written = options.create(true).write(true).truncate(true).mode(0o600).open(&file);
+        written.and_then(|mut file| file.write_all(&text)).map_err(|e| failed(&e))?;
         Command::new("/bin/sh")
             .args(["-c", SHELL])
             .arg(&folder)
             .arg(&self.options.program)
-            .arg("run")
-            .args(&self.options.arguments)
-            .args(source)
-            .args(task)
+            .args(["run", "--arguments-file"])
+            .arg(&file)
             .env("SERVERLESS_EMR_JOB_ID", launch.known_as.as_deref().unwrap_or(job.as_str()))
             .env("SERVERLESS_EMR_VIRTUAL_CLUSTER_ID", &launch.application)
             .stdin(Stdio::from(lock))
