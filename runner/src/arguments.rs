@@ -30,8 +30,20 @@ const PROMPT: &[Group] = &[Group::Engine, Group::Results, Group::Times, Group::L
 const ARGUMENTS_FILE: &str = "arguments-file";
 
 /// The words that a command line may begin with.
-const COMMANDS: &[&str] =
-    &["serve", "run", "repl", "submit", "status", "plugin", "completions", "man", "worker", "plugin-compile", "help"];
+const COMMANDS: &[&str] = &[
+    "serve",
+    "admin",
+    "run",
+    "repl",
+    "submit",
+    "status",
+    "plugin",
+    "completions",
+    "man",
+    "worker",
+    "plugin-compile",
+    "help",
+];
 
 /// The whole grammar.
 #[must_use]
@@ -44,6 +56,7 @@ pub fn grammar() -> Command {
         .subcommand_required(true)
         .disable_help_subcommand(true)
         .subcommand(serve())
+        .subcommand(admin())
         .subcommand(run())
         .subcommand(repl())
         .subcommand(submit())
@@ -103,17 +116,62 @@ fn run() -> Command {
         )
 }
 
+fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help_heading("Control plane").help(help)
+}
+
+fn number(name: &'static str, default: &'static str, help: &'static str) -> Arg {
+    option(name, "NUMBER", help)
+        .value_parser(value_parser!(u32).range(1..))
+        .default_value(default)
+        .hide_short_help(true)
+}
+
+/// What a control plane is told, whatever it does: how jobs are started, and how much there may be.
+fn plane(command: Command) -> Command {
+    settings(command, SERVER)
+        .arg(
+            option("launcher", "KIND", "How jobs are started: one process for all sessions, or one a session")
+                .value_parser(PossibleValuesParser::new(["shared-process", "process"]))
+                .default_value("shared-process"),
+        )
+        .arg(option(
+            "jobs-dir",
+            "DIR",
+            "Where the folders of jobs are, with their logs [default: beside the default store]",
+        ))
+        .arg(number("max-queue", "15", "Statements that wait or run in one session"))
+        .arg(number("max-statements", "1000", "Statements that wait or run in all sessions"))
+        .arg(number("max-sessions", "1000", "Sessions that have not ended"))
+        .arg(number("max-user-sessions", "100", "Sessions of one user that have not ended"))
+        .arg(conf())
+}
+
+fn admin() -> Command {
+    let wait = || {
+        option("wait", "TIME", "How long statements that wait or run may go on before that [default: 30min]")
+            .default_value("30min")
+    };
+    let application = option("application", "ID", "The application that the sessions' new jobs are launched in");
+    Command::new("admin")
+        .about("Drains all sessions, or moves them to another application; broken off, it is run again and goes on")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(
+            plane(Command::new("drain"))
+                .about("Has all sessions take no more statements, and ends each when those that it has are done")
+                .arg(wait()),
+        )
+        .subcommand(
+            plane(Command::new("migrate"))
+                .about("Drains all sessions of other applications, then goes on with each in this one, with its views, settings and what waits")
+                .arg(application.required(true))
+                .arg(wait()),
+        )
+}
+
 fn serve() -> Command {
-    let option = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).help_heading("Control plane").help(help)
-    };
-    let number = |name: &'static str, default: &'static str, help: &'static str| {
-        option(name, "NUMBER", help)
-            .value_parser(value_parser!(u32).range(1..))
-            .default_value(default)
-            .hide_short_help(true)
-    };
-    settings(Command::new("serve"), SERVER)
+    plane(Command::new("serve"))
         .about("Serves the control plane: allocates sessions, launches jobs, answers OpenSearch's async query API and others")
         .long_about(
             "Serves the control plane: allocates sessions, launches jobs, watches them and answers clients.\n\n\
@@ -134,17 +192,7 @@ fn serve() -> Command {
                 .help("Changes through Livy's API need the header X-Requested-By"),
         )
         .arg(option("rate", "NUMBER", "Requests a second that one caller may send; 0: any number").value_parser(value_parser!(u64)).default_value("0").hide_short_help(true))
-        .arg(
-            option("launcher", "KIND", "How jobs are started: one process for all sessions, or one a session")
-                .value_parser(PossibleValuesParser::new(["shared-process", "process"]))
-                .default_value("shared-process"),
-        )
         .arg(option("instance", "NAME", "What this replica is called, the same after a restart [default: the machine's name and the port]").hide_short_help(true))
-        .arg(option("jobs-dir", "DIR", "Where the folders of jobs are, with their logs [default: beside the default store]"))
-        .arg(number("max-queue", "15", "Statements that wait or run in one session"))
-        .arg(number("max-statements", "1000", "Statements that wait or run in all sessions"))
-        .arg(number("max-sessions", "1000", "Sessions that have not ended"))
-        .arg(number("max-user-sessions", "100", "Sessions of one user that have not ended"))
         .arg(option("watch-every", "TIME", "Between looks at all sessions [default: 5s]").hide_short_help(true))
         .arg(option("stale-after", "TIME", "A session without a heartbeat for so long is looked into [default: 15min]").hide_short_help(true))
         .arg(
@@ -153,7 +201,6 @@ fn serve() -> Command {
                 .default_value("0"),
         )
         .arg(number("recover-rate", "60", "Sessions recovered by themselves in a minute"))
-        .arg(conf())
 }
 
 fn repl() -> Command {
@@ -449,7 +496,7 @@ pub fn of_job(matches: &ArgMatches) -> Result<Configuration, Problem> {
     configuration(matches, JOB, Configuration::default())
 }
 
-/// The settings of `serve`.
+/// The settings of `serve` and `admin`.
 ///
 /// # Errors
 /// A key is unknown or a value is none of its key's.

@@ -3,6 +3,7 @@
 //!
 //! The program's outline; ARCHITECTURE.md has the map.
 
+mod admin;
 mod ambient;
 mod arguments;
 mod client;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
     let Some((command, matches)) = matches.subcommand() else { return ExitCode::from(2) };
     let done = match command {
         "serve" => serve(matches),
+        "admin" => admin(matches),
         "run" => run(matches),
         "repl" => repl(matches),
         "submit" => submit(matches),
@@ -85,6 +87,13 @@ fn serve(matches: &ArgMatches) -> Result<ExitCode, Problem> {
     let settings = arguments::of_server(matches)?;
     logging::start(&settings, "info")?;
     threads()?.block_on(serve::serve(matches, &settings))
+}
+
+fn admin(matches: &ArgMatches) -> Result<ExitCode, Problem> {
+    let Some((command, matches)) = matches.subcommand() else { return Ok(ExitCode::from(2)) };
+    let settings = arguments::of_server(matches)?;
+    logging::start(&settings, "warn")?;
+    threads()?.block_on(admin::admin(command, matches, &settings))
 }
 
 fn repl(matches: &ArgMatches) -> Result<ExitCode, Problem> {

@@ -35,9 +35,6 @@ const OF_JOBS: &[Group] = &[Group::Store, Group::Engine, Group::Results, Group::
 /// # Errors
 /// All of [`Problem`]'s but a statement's.
 pub async fn serve(matches: &ArgMatches, settings: &Configuration) -> Result<ExitCode, Problem> {
-    let place = Place::of(settings, false);
-    let store = place.open_control(settings, Scope::Requests, true)?;
-    store.prepare(true).await?;
     let address: SocketAddr = text(matches, "listen")
         .parse()
         .map_err(|_| Problem::usage(format!("--listen: `{}` is not HOST:PORT", text(matches, "listen"))))?;
@@ -51,24 +48,11 @@ pub async fn serve(matches: &ArgMatches, settings: &Configuration) -> Result<Exi
         ),
         _ => None,
     };
-    let clock = Arc::new(SystemClock);
-    let launcher = launcher(matches, settings, &place)?;
-    let plane = Arc::new(Plane {
-        admission: Admission::new(Arc::clone(&store), clock.clone(), limits(matches)),
-        store,
-        launcher,
-        clock,
-        unique: ambient::unique,
-        settings: Settings {
-            data_source: settings.data_source.clone().unwrap_or_else(|| DATA_SOURCE.to_owned()),
-            application: String::new(),
-            execution_timeout: settings.policy.execution_timeout,
-            instance: match matches.get_one::<String>("instance") {
-                Some(name) => name.clone(),
-                None => format!("{}:{}", ambient::machine(), listener.local_addr()?.port()),
-            },
-        },
-    });
+    let instance = match matches.get_one::<String>("instance") {
+        Some(name) => name.clone(),
+        None => format!("{}:{}", ambient::machine(), listener.local_addr()?.port()),
+    };
+    let (plane, place) = plane(matches, settings, instance).await?;
     let (mut registry, seen) = (Registry::default(), Seen::default());
     seen.register(&mut registry);
     let rounds = Rounds {
@@ -96,6 +80,36 @@ pub async fn serve(matches: &ArgMatches, settings: &Configuration) -> Result<Exi
     http::serve(listener, tls, shared, stopped).await?;
     tracing::info!("leaving; jobs go on until their sessions end");
     Ok(ExitCode::SUCCESS)
+}
+
+/// The control plane under these options, and where its documents are.
+///
+/// # Errors
+/// All of [`Problem`]'s but a statement's.
+pub async fn plane(
+    matches: &ArgMatches,
+    settings: &Configuration,
+    instance: String,
+) -> Result<(Arc<Plane>, Place), Problem> {
+    let place = Place::of(settings, false);
+    let store = place.open_control(settings, Scope::Requests, true)?;
+    store.prepare(true).await?;
+    let clock = Arc::new(SystemClock);
+    let launcher = launcher(matches, settings, &place)?;
+    let plane = Plane {
+        admission: Admission::new(Arc::clone(&store), clock.clone(), limits(matches)),
+        store,
+        launcher,
+        clock,
+        unique: ambient::unique,
+        settings: Settings {
+            data_source: settings.data_source.clone().unwrap_or_else(|| DATA_SOURCE.to_owned()),
+            application: String::new(),
+            execution_timeout: settings.policy.execution_timeout,
+            instance,
+        },
+    };
+    Ok((Arc::new(plane), place))
 }
 
 fn text<'a>(matches: &'a ArgMatches, option: &str) -> &'a str {

@@ -334,6 +334,47 @@ fn a_recovered_session_goes_on_in_another_job_with_its_views_and_what_waited() {
     served.ask("DELETE", &format!("/async_query/sessions/{}", new["sessionId"].as_str().expect("an id")), &Value::Null);
 }
 
+#[test]
+fn all_sessions_are_migrated_to_another_application_then_drained_by_one_command_each() {
+    let served = Served::new(&["--launcher", "process"]);
+    let sessions: Vec<String> = ["one", "two"]
+        .map(|name| {
+            served.ask("POST", "/async_query/sessions", &json!({ "sessionId": name })).is(201)["sessionId"]
+                .as_str()
+                .expect("an id")
+                .to_owned()
+        })
+        .into();
+    for session in &sessions {
+        let (view, _) = served.submit(Some(session), "CREATE VIEW v AS SELECT 7 AS seven");
+        assert_eq!(served.ended(&view)["status"], "SUCCESS");
+    }
+    let data = samples();
+    let admin = |more: &[&str]| {
+        let all = [&["admin"], more, &["--launcher", "process", "--data", &data]].concat();
+        served.home.run(&all)
+    };
+    let migrate = ["migrate", "--application", "app2", "--wait", "10s"];
+    let said = admin(&migrate).ok();
+    let mut lines: Vec<&str> = said.lines().collect();
+    lines.sort_unstable();
+    let moved: Vec<&str> = lines
+        .iter()
+        .zip(&sessions)
+        .map(|(line, session)| line.strip_prefix(&format!("{session}: goes on as ")).expect("where"))
+        .collect();
+    for session in &moved {
+        let (query, same) = served.submit(Some(session), "SELECT * FROM v");
+        assert_eq!((same.as_str(), &served.ended(&query)["datarows"]), (*session, &json!([[7]])));
+        assert_eq!(served.get(&format!("/async_query/sessions/{session}")).is(200)["applicationId"], "app2");
+    }
+    assert_eq!(admin(&migrate).ok(), "", "nothing is left to be moved");
+    assert_eq!(admin(&["drain"]).ok().lines().filter(|line| line.ends_with(": dead")).count(), 2);
+    for session in &moved {
+        assert_eq!(served.get(&format!("/async_query/sessions/{session}")).is(200)["state"], "dead");
+    }
+}
+
 /// A script of Python's with these packages of pip's; None, said aloud: they cannot be installed here.
 pub fn python(home: &Home, packages: &[&str], script: &str) -> Option<std::process::Command> {
     let folder = home.path().join("python").display().to_string();

@@ -4,6 +4,7 @@
 //! nothing twice. A statement's id is the user's own if they chose one: submitted again, it is found.
 
 mod batches;
+mod migration;
 mod recovery;
 mod results;
 mod sessions;

@@ -206,3 +206,34 @@ async fn a_recovery_that_nobody_goes_on_with_is_completed_by_the_watch() {
     }
     assert_eq!(world.store.every_open_statement(&id("new")).await.unwrap().statements.len(), 3);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_migration_that_was_broken_off_at_any_write_is_gone_on_with_when_it_is_asked_for_again() {
+    for writes in 0..16_u32 {
+        let world = old().await;
+        let mut left = writes;
+        let dying = world.instance(
+            "one",
+            Box::new(move |kind, _| {
+                let done = kind != "bulk" || left > 0;
+                if kind == "bulk" {
+                    left = left.saturating_sub(1);
+                }
+                (Duration::ZERO, if done { Fault::None } else { Fault::Refuse })
+            }),
+        );
+        let broken = dying.recover(&anybody(), &id("old"), Some("app2".to_owned()), 0).await.is_err();
+        let plane = world.plane();
+        for session in plane.to_migrate("app2").await.unwrap() {
+            plane.recover(&anybody(), &session, Some("app2".to_owned()), 0).await.unwrap();
+        }
+        assert!(plane.to_migrate("app2").await.unwrap().is_empty(), "{writes}");
+        let new = world.store.recovery_of(&id("old")).await.unwrap().unwrap();
+        let session = world.store.session(&new).await.unwrap().unwrap().value;
+        assert_eq!((session.application.as_str(), session.job.is_some()), ("app2", true), "{writes}");
+        let moved = world.store.every_open_statement(&new).await.unwrap().statements;
+        assert_eq!(moved.len(), 3, "{writes}");
+        assert_eq!(plane.to_drain().await.unwrap(), BTreeSet::from([new]), "{writes}");
+        assert!(broken || writes > 4, "{writes}");
+    }
+}
