@@ -21,6 +21,14 @@ pub fn data_folder() -> PathBuf {
         .map_or_else(|| std::env::temp_dir().join("firesteel"), |dirs| dirs.data_dir().to_owned())
 }
 
+/// Epoch milliseconds by this machine's clock, for what is signed.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "the one file of this crate that may")]
+pub fn wall_clock() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// Who runs the program, for the record of who submitted a statement.
 #[must_use]
 pub fn user() -> Option<String> {

@@ -131,15 +131,41 @@ fn number(name: &'static str, default: &'static str, help: &'static str) -> Arg 
 fn plane(command: Command) -> Command {
     settings(command, SERVER)
         .arg(
-            option("launcher", "KIND", "How jobs are started: one process for all sessions, or one a session")
-                .value_parser(PossibleValuesParser::new(["shared-process", "process"]))
-                .default_value("shared-process"),
+            option(
+                "launcher",
+                "KIND",
+                "How jobs are started: one process for all sessions, one a session, or by EMR Serverless' API",
+            )
+            .value_parser(PossibleValuesParser::new(["shared-process", "process", "emr-serverless"]))
+            .default_value("shared-process"),
         )
         .arg(option(
             "jobs-dir",
             "DIR",
             "Where the folders of jobs are, with their logs [default: beside the default store]",
         ))
+        .arg(
+            option(
+                "emr-application",
+                "ID",
+                "EMR Serverless: the application that jobs are started in, unless a request names another",
+            )
+            .hide_short_help(true),
+        )
+        .arg(option("emr-role", "ARN", "EMR Serverless: the role that jobs run as").hide_short_help(true))
+        .arg(
+            option("emr-entry-point", "URI", "EMR Serverless: the jar with the job's class")
+                .default_value("firesteel-shim.jar")
+                .hide_short_help(true),
+        )
+        .arg(
+            option(
+                "emr-endpoint",
+                "URL",
+                "EMR Serverless: where its API is [default: https://emr-serverless.REGION.amazonaws.com]",
+            )
+            .hide_short_help(true),
+        )
         .arg(number("max-queue", "15", "Statements that wait or run in one session"))
         .arg(number("max-statements", "1000", "Statements that wait or run in all sessions"))
         .arg(number("max-sessions", "1000", "Sessions that have not ended"))

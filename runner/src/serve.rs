@@ -8,8 +8,9 @@ use std::sync::Arc;
 use clap::ArgMatches;
 use firesteel_control::admission::{Admission, Limits};
 use firesteel_control::http::{self, Guard, Shared, User};
-use firesteel_control::launch::{Process, ProcessOptions};
+use firesteel_control::launch::{EmrOptions, EmrServerless, Process, ProcessOptions};
 use firesteel_control::plane::{Plane, Settings};
+use firesteel_control::sigv4::Key;
 use firesteel_control::watch::{Recovery, Rounds, Seen, Watch};
 use firesteel_model::steer::Patience;
 use firesteel_session::clock::SystemClock;
@@ -104,7 +105,7 @@ pub async fn plane(
         unique: ambient::unique,
         settings: Settings {
             data_source: settings.data_source.clone().unwrap_or_else(|| DATA_SOURCE.to_owned()),
-            application: String::new(),
+            application: text(matches, "emr-application").to_owned(),
             execution_timeout: settings.policy.execution_timeout,
             instance,
         },
@@ -156,6 +157,9 @@ fn guard(matches: &ArgMatches, address: SocketAddr) -> Result<Guard, Problem> {
 }
 
 fn launcher(matches: &ArgMatches, settings: &Configuration, place: &Place) -> Result<Arc<dyn Launcher>, Problem> {
+    if text(matches, "launcher") == "emr-serverless" {
+        return Ok(Arc::new(emr(matches, settings, place)?));
+    }
     let program = std::env::current_exe()?;
     let folder = match matches.get_one::<String>("jobs-dir") {
         Some(folder) => PathBuf::from(folder),
@@ -169,6 +173,41 @@ fn launcher(matches: &ArgMatches, settings: &Configuration, place: &Place) -> Re
         unique: ambient::unique,
     };
     Ok(Arc::new(Process::new(options).map_err(|error| Problem::Other(error.to_string()))?))
+}
+
+/// Jobs by EMR Serverless' API, with the key of the environment.
+fn emr(matches: &ArgMatches, settings: &Configuration, place: &Place) -> Result<EmrServerless, Problem> {
+    let variable = |name: &str| {
+        let message = format!("--launcher emr-serverless: {name} is not set");
+        ambient::launcher(name).ok_or_else(|| Problem::usage_with(message, "requests are signed with that key"))
+    };
+    let needed = |option: &str| match text(matches, option) {
+        "" => Err(Problem::usage(format!("--launcher emr-serverless needs --{option}"))),
+        value => Ok(value.to_owned()),
+    };
+    let region = settings.region.clone().ok_or_else(|| Problem::usage("--launcher emr-serverless needs --region"))?;
+    let endpoint = match text(matches, "emr-endpoint") {
+        "" => format!("https://emr-serverless.{region}.amazonaws.com"),
+        endpoint => endpoint.to_owned(),
+    };
+    let data_source = settings.data_source.as_deref().unwrap_or(DATA_SOURCE);
+    let results = settings.result_index.clone();
+    let options = EmrOptions {
+        endpoint,
+        region,
+        key: Key {
+            id: variable("AWS_ACCESS_KEY_ID")?,
+            secret: variable("AWS_SECRET_ACCESS_KEY")?,
+            token: ambient::launcher("AWS_SESSION_TOKEN"),
+        },
+        role: needed("emr-role")?,
+        entry_point: needed("emr-entry-point")?,
+        application: needed("emr-application")?,
+        result_index: results.unwrap_or_else(|| format!("query_execution_result_{data_source}")),
+        conf: place.contract(settings)?,
+        now: ambient::wall_clock,
+    };
+    EmrServerless::new(options).map_err(|error| Problem::usage(format!("--emr-endpoint: {error}")))
 }
 
 /// The settings that this program was given, as its jobs are given them. Paths are made whole: a job may be started from elsewhere.

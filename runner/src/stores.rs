@@ -98,6 +98,36 @@ impl Place {
         }
     }
 
+    /// What the launch contract says of this place, for a job that is started elsewhere.
+    ///
+    /// # Errors
+    /// A password would have to stand among the job's parameters.
+    pub fn contract(&self, settings: &Configuration) -> Result<Vec<(String, String)>, Problem> {
+        let Place::OpenSearch(url) = self else { return Ok(Vec::new()) };
+        let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
+        let authority = rest.split('/').next().unwrap_or_default();
+        if settings.auth == Auth::Basic || authority.contains('@') {
+            return Err(Problem::usage_with(
+                "a password would stand among the parameters of the jobs that are started elsewhere",
+                "use --auth sigv4, or let the network decide who may reach OpenSearch",
+            ));
+        }
+        let default = if scheme == "https" { "443" } else { "80" };
+        let (host, port) = authority.rsplit_once(':').unwrap_or((authority, default));
+        let mut said = vec![("host", host), ("port", port), ("scheme", scheme)];
+        if settings.auth == Auth::SigV4 {
+            said.push(("auth", "sigv4"));
+            said.extend(settings.region.as_deref().map(|region| ("region", region)));
+        }
+        let mut pairs: Vec<(String, String)> =
+            said.into_iter().map(|(key, value)| (format!("spark.datasource.flint.{key}"), value.to_owned())).collect();
+        pairs.extend(
+            settings.request_index.iter().map(|index| ("spark.flint.job.requestIndex".to_owned(), index.clone())),
+        );
+        pairs.extend(settings.state_index.iter().map(|index| ("firesteel.state-index".to_owned(), index.clone())));
+        Ok(pairs)
+    }
+
     /// Between looks for a while after work, in milliseconds, unless somebody set it: a look at a file costs next to nothing.
     #[must_use]
     pub fn poll_busy(&self, settings: &Configuration) -> u64 {
@@ -181,6 +211,24 @@ mod tests {
             ["spark.datasource.flint.host=h", "spark.datasource.flint.port=443", "spark.datasource.flint.scheme=https"];
         assert_eq!(place(&theirs, false), Place::OpenSearch("https://h:443".to_owned()));
         assert!(matches!(place(&[], false), Place::Sqlite(file) if file.ends_with("firesteel.db")));
+    }
+
+    #[test]
+    fn a_job_elsewhere_is_told_the_place_and_no_password() {
+        let mut settings = Configuration::default();
+        settings.conf("firesteel.request-index=r").expect("known");
+        let said = Place::OpenSearch("https://h/x".to_owned()).contract(&settings).expect("no password");
+        let said: Vec<String> = said.into_iter().map(|(key, value)| format!("{key}={value}")).collect();
+        assert_eq!(
+            said,
+            [
+                "spark.datasource.flint.host=h",
+                "spark.datasource.flint.port=443",
+                "spark.datasource.flint.scheme=https",
+                "spark.flint.job.requestIndex=r"
+            ]
+        );
+        assert!(Place::OpenSearch("http://u:p@h:1".to_owned()).contract(&settings).is_err());
     }
 
     #[test]

@@ -375,6 +375,46 @@ fn all_sessions_are_migrated_to_another_application_then_drained_by_one_command_
     }
 }
 
+#[test]
+fn a_control_plane_launches_its_sessions_by_the_emr_api_of_another() {
+    let home = Home::new();
+    let users = home.file(
+        "users.json",
+        r#"[{"user": "other", "role": "owner", "access_key_id": "AKID", "secret_access_key": "secret"}]"#,
+    );
+    let service = Served::at(home, &["--users", &users.display().to_string()]);
+    let endpoint = format!("http://{}", service.address);
+    let start = |secret: &str| {
+        let mut serve = service.home.command(&["serve", "--listen", "127.0.0.1:0", "--instance", "two"]);
+        serve.args(["--launcher", "emr-serverless", "--emr-endpoint", &endpoint, "--emr-application", "app"]);
+        serve.args(["--emr-role", "arn:aws:iam::000000000000:role/x", "--region", "us-east-1"]);
+        serve.env("AWS_ACCESS_KEY_ID", "AKID").env("AWS_SECRET_ACCESS_KEY", secret).env_remove("AWS_SESSION_TOKEN");
+        let mut running = Running::new(serve);
+        let line = running.says("serving the APIs");
+        let address = line.split("address=").nth(1).and_then(|rest| rest.split(' ').next()).expect("an address");
+        (address.to_owned(), running)
+    };
+    let (address, running) = start("secret");
+    let client = Served { home: Home::new(), running, address };
+    let (query, session) = client.submit(None, "SELECT count(*) AS n FROM airports");
+    let path = format!("/async_query/sessions/{session}");
+    assert_eq!(client.ended(&query)["datarows"], json!([[3376]]));
+    let told = client.get(&path).is(200);
+    assert_eq!((&told["state"], &told["applicationId"]), (&json!("running"), &json!("app")));
+    let closed = client.ask("DELETE", &format!("{path}?wait=10s"), &Value::Null).is(200);
+    assert_eq!(closed["state"], "dead");
+
+    let (address, running) = start("wrong");
+    let client = Served { home: Home::new(), running, address };
+    let body = json!({ "datasource": "local", "lang": "sql", "query": "SELECT 1" });
+    let refused = client.ask("POST", "/_plugins/_async_query", &body).is(503);
+    let said = refused["error"]["details"].as_str().expect("text");
+    assert!(
+        said.starts_with("the job was not launched: EMR Serverless refused it (403 Forbidden): the signature"),
+        "{said}"
+    );
+}
+
 /// A script of Python's with these packages of pip's; None, said aloud: they cannot be installed here.
 pub fn python(home: &Home, packages: &[&str], script: &str) -> Option<std::process::Command> {
     let folder = home.path().join("python").display().to_string();

@@ -9,7 +9,6 @@ mod livy;
 mod livy_batches;
 mod rows;
 mod sessions;
-mod sigv4;
 mod tls;
 
 use std::net::SocketAddr;

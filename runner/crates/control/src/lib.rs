@@ -11,6 +11,7 @@ mod metrics;
 pub mod peers;
 pub mod plane;
 pub mod refusal;
+pub mod sigv4;
 pub mod watch;
 
 pub use metrics::metrics;

@@ -13,10 +13,10 @@ use firesteel_model::Millis;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::sigv4::Signed;
 use super::{LARGEST, Shared, emr, livy};
 use crate::access::{Caller, Role};
 use crate::refusal::Refusal;
+use crate::sigv4::Signed;
 
 /// Somebody who may ask, as the operator's file has them.
 #[derive(Clone, Deserialize)]

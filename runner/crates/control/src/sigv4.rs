@@ -1,4 +1,4 @@
-//! AWS's signature, version 4, of a request that somebody else has signed.
+//! AWS's signature, version 4: of a request that somebody else has signed, and of our own.
 
 use axum::http::{HeaderMap, Method, Uri};
 use hmac::{Hmac, KeyInit, Mac};
@@ -58,10 +58,25 @@ impl<'a> Signed<'a> {
         {
             return Some(false);
         }
+        let ours = self.of(secret, method, uri, headers, body, date)?;
+        let differ = ours.bytes().zip(self.signature.bytes()).fold(0, |differ, (a, b)| differ | (a ^ b));
+        Some(differ == 0 && ours.len() == self.signature.len())
+    }
+
+    /// The signature that a request by this secret has. None: it has not what it should be signed with.
+    fn of(
+        &self,
+        secret: &str,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        body: &[u8],
+        date: &str,
+    ) -> Option<String> {
         let mut scope = self.scope.split('/');
         let (day, region, service, end) = (scope.next()?, scope.next()?, scope.next()?, scope.next()?);
         if end != "aws4_request" || !date.starts_with(day) {
-            return Some(false);
+            return None;
         }
         let mut canonical =
             format!("{method}\n{}\n{}\n", encoded_path(uri.path()), sorted_query(uri.query().unwrap_or_default()));
@@ -69,7 +84,7 @@ impl<'a> Signed<'a> {
             let values: Vec<String> =
                 headers.get_all(*name).iter().filter_map(|value| value.to_str().ok()).map(plain).collect();
             if values.is_empty() {
-                return Some(false);
+                return None;
             }
             canonical.push_str(&format!("{name}:{}\n", values.join(",")));
         }
@@ -78,10 +93,60 @@ impl<'a> Signed<'a> {
         let key = [day, region, service, end]
             .iter()
             .try_fold(format!("AWS4{secret}").into_bytes(), |key, part| mac(&key, part.as_bytes()))?;
-        let ours = hex(&mac(&key, to_sign.as_bytes())?);
-        let differ = ours.bytes().zip(self.signature.bytes()).fold(0, |differ, (a, b)| differ | (a ^ b));
-        Some(differ == 0 && ours.len() == self.signature.len())
+        Some(hex(&mac(&key, to_sign.as_bytes())?))
     }
+}
+
+/// A key of AWS's.
+#[derive(Clone)]
+pub struct Key {
+    /// Its public part.
+    pub id: String,
+    /// Its secret part.
+    pub secret: String,
+    /// Of a key that is lent for a while.
+    pub token: Option<String>,
+}
+
+/// The headers of a request, signed for a region's service at a time in epoch milliseconds. None: one of them is no header.
+#[must_use]
+pub fn sign(
+    key: &Key,
+    (region, service): (&str, &str),
+    (method, uri): (&Method, &Uri),
+    mut headers: HeaderMap,
+    body: &[u8],
+    now: u64,
+) -> Option<HeaderMap> {
+    let date = stamp(now);
+    headers.insert("x-amz-date", date.parse().ok()?);
+    if let Some(token) = &key.token {
+        headers.insert("x-amz-security-token", token.parse().ok()?);
+    }
+    let mut names: Vec<String> = headers.keys().map(|name| name.as_str().to_owned()).collect();
+    names.sort_unstable();
+    let scope = format!("{}/{region}/{service}/aws4_request", &date[..8]);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let signed = Signed { key: &key.id, scope: &scope, headers: names.clone(), signature: "" };
+    let signature = signed.of(&key.secret, method, uri, &headers, body, &date)?;
+    let said =
+        format!("{ALGORITHM} Credential={}/{scope}, SignedHeaders={}, Signature={signature}", key.id, names.join(";"));
+    headers.insert("authorization", said.parse().ok()?);
+    Some(headers)
+}
+
+/// Epoch milliseconds as `20261130T235959Z`.
+fn stamp(millis: u64) -> String {
+    let seconds = i64::try_from(millis / 1_000).unwrap_or(0);
+    // The proleptic Gregorian calendar, its years beginning in March.
+    let (days, of_day) = (seconds.div_euclid(86_400) + 719_468, seconds.rem_euclid(86_400));
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let m = (5 * of_year + 2) / 153;
+    let (day, month) = (of_year - (153 * m + 2) / 5 + 1, if m < 10 { m + 3 } else { m - 9 });
+    let year = year + era * 400 + i64::from(month <= 2);
+    format!("{year:04}{month:02}{day:02}T{:02}{:02}{:02}Z", of_day / 3_600, of_day / 60 % 60, of_day % 60)
 }
 
 fn mac(key: &[u8], text: &[u8]) -> Option<Vec<u8>> {
@@ -162,6 +227,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_signed_here_is_by_its_key() {
+        let key = Key { id: "AKID".to_owned(), secret: "secret".to_owned(), token: Some("token".to_owned()) };
+        let uri: Uri = "/applications/a/jobruns?maxResults=50&nextToken=a%2Bb".parse().expect("a path");
+        let headers: HeaderMap = [(axum::http::header::HOST, "h:1".parse().expect("a value"))].into_iter().collect();
+        let now = 1_709_251_199_000;
+        let signed = sign(&key, ("r", "emr-serverless"), (&Method::GET, &uri), headers, b"", now).expect("signed");
+        let said = signed["authorization"].to_str().expect("text");
+        let by = |secret: &str| Signed::read(said).expect("AWS's").is_by(secret, &Method::GET, &uri, &signed, b"", now);
+        assert!(by("secret") && !by("other"));
+    }
+
+    #[test]
     fn a_date_is_read_in_leap_years_too() {
         for (date, read) in [
             ("19700101T000000Z", Some(0)),
@@ -170,6 +247,9 @@ mod tests {
             ("2024-02-29", None),
         ] {
             assert_eq!(millis(date), read, "{date}");
+            if let Some(read) = read {
+                assert_eq!(stamp(read), date);
+            }
         }
     }
 }
