@@ -8,7 +8,7 @@ use firesteel_control::access::Caller;
 use firesteel_control::plane::Plane;
 use firesteel_control::refusal::Refusal;
 use firesteel_model::SessionId;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use crate::arguments;
 use crate::conf::Configuration;
@@ -17,6 +17,9 @@ use crate::serve;
 
 /// Sessions that are seen to at once.
 const AT_ONCE: usize = 32;
+
+/// A session, and what became of it.
+type Seen = (SessionId, Result<String, Refusal>);
 
 fn failed(refusal: &Refusal) -> Problem {
     Problem::Other(refusal.to_string())
@@ -36,7 +39,7 @@ pub async fn admin(command: &str, matches: &ArgMatches, settings: &Configuration
     };
     let sessions = sessions.map_err(|e| failed(&e))?;
     let (all, mut done, mut at_work) = (sessions.len(), 0, JoinSet::new());
-    let mut told = |joined: Option<Result<(SessionId, Result<String, Refusal>), tokio::task::JoinError>>| match joined {
+    let mut told = |joined: Option<Result<Seen, JoinError>>| match joined {
         Some(Ok((session, Ok(became)))) => {
             done += 1;
             println!("{}: {became}", session.as_str().escape_debug());
@@ -60,12 +63,7 @@ pub async fn admin(command: &str, matches: &ArgMatches, settings: &Configuration
     Ok(ExitCode::SUCCESS)
 }
 
-async fn see_to(
-    plane: Arc<Plane>,
-    session: SessionId,
-    application: Option<String>,
-    wait: u64,
-) -> (SessionId, Result<String, Refusal>) {
+async fn see_to(plane: Arc<Plane>, session: SessionId, application: Option<String>, wait: u64) -> Seen {
     let became = match application {
         None => {
             plane.close(&Caller::anybody(), &session, wait).await.map(|view| view.session.value.state.name().to_owned())
