@@ -125,6 +125,7 @@ fn limits(matches: &ArgMatches) -> Limits {
         statements: limit("max-statements", defaults.statements),
         sessions: limit("max-sessions", defaults.sessions),
         user_sessions: limit("max-user-sessions", defaults.user_sessions),
+        user_statements: limit("max-user-statements", defaults.user_statements),
     }
 }
 

@@ -60,6 +60,16 @@ fn plane(command: Command) -> Command {
         .arg(number("max-statements", "1000", "Statements that wait or run in all sessions"))
         .arg(number("max-sessions", "1000", "Sessions that have not ended"))
         .arg(number("max-user-sessions", "100", "Sessions of one user that have not ended"))
+        .arg(
+            option(
+                "max-user-statements",
+                "NUMBER",
+                "Statements of one user that wait or run in all sessions; 0: any number",
+            )
+            .value_parser(value_parser!(u32))
+            .default_value("0")
+            .hide_short_help(true),
+        )
         .arg(conf())
 }
 

@@ -26,11 +26,13 @@ pub struct Limits {
     pub sessions: u32,
     /// Sessions of one user that have not ended.
     pub user_sessions: u32,
+    /// Statements of one user that wait or run in all sessions; 0: as many as all limits let in.
+    pub user_statements: u32,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { queue: 15, statements: 1_000, sessions: 1_000, user_sessions: 100 }
+        Limits { queue: 15, statements: 1_000, sessions: 1_000, user_sessions: 100, user_statements: 0 }
     }
 }
 
@@ -60,6 +62,10 @@ fn queue(session: &SessionId) -> String {
 
 fn of_user(user: &str) -> String {
     format!("user/{user}")
+}
+
+fn statements_of(user: &str) -> String {
+    format!("user-statements/{user}")
 }
 
 fn busy() -> Refusal {
@@ -153,6 +159,42 @@ impl Admission {
         }
         book.collect(now, |name| known.get(name).copied().unwrap_or(Holder::Missing));
         Ok(())
+    }
+
+    /// Takes a slot for a statement of this user, if users are limited. Asked again for the same statement, it gives the same.
+    ///
+    /// # Errors
+    /// `Limit`, and nothing was taken; the store's.
+    pub async fn user_statement(&self, user: &str, statement: &StatementId) -> Result<(), Refusal> {
+        let limit = self.limits.user_statements;
+        if limit == 0 || user.is_empty() {
+            return Ok(());
+        }
+        let (name, now) = (statements_of(user), self.store.time().await?);
+        for round in 0..ROUNDS {
+            let stored = self.store.book(&name).await?;
+            let mut book = stored.as_ref().map(|stored| stored.value.clone()).unwrap_or_default();
+            if !book.give(statement.as_str(), 1, limit, now) {
+                self.collect_statements(&mut book, now).await?;
+                if !book.give(statement.as_str(), 1, limit, now) {
+                    let which = format!("waiting and running statements of user `{}`", user.escape_debug());
+                    return Err(Refusal::Limit { which, value: book.held(), limit, retry_after: RETRY_AFTER });
+                }
+            }
+            match self.store.write_book(&name, expect(stored.as_ref()), &book).await {
+                Ok(_) => return Ok(()),
+                Err(StoreError::Conflict | StoreError::Unknown(_)) => self.after_conflict(round).await,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(busy())
+    }
+
+    /// Gives a user's slot back: the statement was not submitted after all.
+    pub async fn withdraw_user_statement(&self, user: &str, statement: &StatementId) {
+        if self.limits.user_statements > 0 && !user.is_empty() {
+            self.give_back(&statements_of(user), statement.as_str()).await;
+        }
     }
 
     /// Takes a slot for a statement of this session. The time is the store's, and later than that of each statement of the session before.

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use firesteel_control::access::{Caller, Role};
 use firesteel_control::admission::Limits;
-use firesteel_control::plane::Plane;
+use firesteel_control::plane::{NewSession, NewStatement, Plane};
 use firesteel_control::refusal::Refusal;
 use firesteel_model::permits::ABOUT_TO_BE_MADE;
 use firesteel_model::{Event, SessionId};
@@ -25,7 +26,7 @@ fn rough(seed: u64) -> Plan {
 }
 
 fn limits(queue: u32, statements: u32, sessions: u32) -> Limits {
-    Limits { queue, statements, sessions, user_sessions: 1_000 }
+    Limits { queue, statements, sessions, user_sessions: 1_000, user_statements: 0 }
 }
 
 /// Submits until it is let in or refused for good.
@@ -159,4 +160,55 @@ async fn what_has_ended_is_given_back_and_so_is_the_slot_of_a_submit_that_never_
     plane.close(&anybody(), &id("s"), 0).await.unwrap();
     plane.admission.collect().await.unwrap();
     assert_eq!(plane.admission.in_use().await, Ok((0, 0)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_has_no_more_statements_in_all_sessions_than_they_may_though_three_replicas_race() {
+    let world = Arc::new(World::new());
+    let ann = Caller { user: "ann".to_owned(), role: Role::Owner };
+    let strict = Limits { user_statements: 4, ..Limits::default() };
+    let mut users = JoinSet::new();
+    for replica in 0..3_u64 {
+        let plane = world.replica(strict, rough(replica + 1));
+        let ann = ann.clone();
+        users.spawn(async move {
+            let mut let_in = Vec::new();
+            for n in 0..6 {
+                let session = format!("s{replica}");
+                let new = || named(&format!("{replica}-{n}"), statement(&session, "SELECT 1"));
+                let asked = NewSession { id: Some(id(&session)), ..NewSession::default() };
+                while plane.allocate(&ann, asked.clone()).await.is_err() {}
+                let done = loop {
+                    match plane.submit(&ann, new()).await {
+                        Err(Refusal::NoStore(_)) => {}
+                        done => break done,
+                    }
+                };
+                match done {
+                    Ok(submitted) => let_in.push(submitted.id),
+                    Err(refused) => assert_eq!(
+                        refused.to_string(),
+                        "waiting and running statements of user `ann`: 4 of 4 are in use; try again in 1 s"
+                    ),
+                }
+            }
+            let_in
+        });
+    }
+    let let_in: Vec<_> = users.join_all().await.into_iter().flatten().collect();
+    assert!(let_in.len() <= 4 && world.open().await == let_in.len(), "{let_in:?}");
+    // Others are not held up, and what has ended is given back.
+    let plane = world.replica(strict, no_faults());
+    let bob = Caller { user: "bob".to_owned(), role: Role::Owner };
+    plane.submit(&bob, NewStatement { session: None, ..statement("s0", "SELECT 1") }).await.unwrap();
+    for id in &let_in {
+        plane.cancel(&ann, id.as_str()).await.unwrap();
+    }
+    for n in 0..4 {
+        plane.submit(&ann, named(&format!("later-{n}"), statement("s0", "SELECT 1"))).await.unwrap();
+    }
+    let none = NewStatement { session: None, ..named("fifth", statement("s0", "SELECT 1")) };
+    let (before, refused) = (world.jobs.states.lock().unwrap().len(), plane.submit(&ann, none).await);
+    assert!(matches!(refused, Err(Refusal::Limit { value: 4, .. })), "{refused:?}");
+    assert_eq!(world.jobs.states.lock().unwrap().len(), before, "no session was made for it");
 }

@@ -60,8 +60,25 @@ impl Plane {
         {
             return Ok(there);
         }
+        // Before a session is made for it: who is refused leaves nothing.
+        self.admission.user_statement(&caller.user, &id).await?;
+        let made = self.let_in(caller, &id, data_source, &new).await;
+        if made.is_err() {
+            self.admission.withdraw_user_statement(&caller.user, &id).await;
+        }
+        made
+    }
+
+    /// Gives the statement a session, and a place in its queue.
+    async fn let_in(
+        &self,
+        caller: &Caller,
+        id: &StatementId,
+        data_source: String,
+        new: &NewStatement,
+    ) -> Result<Submitted, Refusal> {
         let session = self.session_for(caller, new.session.as_ref(), &data_source).await?;
-        let submit_time = self.admission.statement(&session, &id).await?;
+        let submit_time = self.admission.statement(&session, id).await?;
         let statement = Statement {
             id: id.clone(),
             session: session.clone(),
@@ -72,9 +89,9 @@ impl Plane {
             submit_time,
             state: StatementState::Waiting,
         };
-        let made = self.place(caller, &statement, &new).await;
+        let made = self.place(caller, &statement, new).await;
         if made.is_err() {
-            self.admission.withdraw(&session, &id).await;
+            self.admission.withdraw(&session, id).await;
         }
         made
     }
