@@ -160,6 +160,10 @@ impl Replicas {
 
     /// The query ids of a session's statements, each of which succeeded, as the first replica lists them.
     fn statements(&self, session: &str) -> Vec<String> {
+        // A listing is a search, which may lag behind.
+        if let Some(source) = &self.source {
+            source.http("POST", &format!("/{}/_refresh", source.requests()), None);
+        }
         let url = format!("http://{}/async_query/sessions/{session}/statements?limit=1000", self.address(0));
         let mut curl = self.home.program("curl");
         curl.args(["-fsS", &url]);
