@@ -208,7 +208,8 @@ async fn a_user_has_no_more_statements_in_all_sessions_than_they_may_though_thre
         plane.submit(&ann, named(&format!("later-{n}"), statement("s0", "SELECT 1"))).await.unwrap();
     }
     let none = NewStatement { session: None, ..named("fifth", statement("s0", "SELECT 1")) };
-    let (before, refused) = (world.jobs.states.lock().unwrap().len(), plane.submit(&ann, none).await);
+    let before = world.jobs.states.lock().unwrap().len();
+    let refused = plane.submit(&ann, none).await;
     assert!(matches!(refused, Err(Refusal::Limit { value: 4, .. })), "{refused:?}");
     assert_eq!(world.jobs.states.lock().unwrap().len(), before, "no session was made for it");
 }
