@@ -8,6 +8,7 @@ pub mod admission;
 pub mod http;
 pub mod launch;
 mod metrics;
+pub mod openapi;
 pub mod peers;
 pub mod plane;
 pub mod refusal;

@@ -12,6 +12,7 @@ mod batches;
 #[allow(dead_code, reason = "the loop's stories need more of it")]
 mod faulty;
 mod jobs;
+mod openapi;
 mod process;
 mod recovering;
 mod submitting;
