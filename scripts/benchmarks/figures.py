@@ -1,10 +1,13 @@
 """One function a figure; each returns rows of (figure, goal, measured)."""
 
 import collections
+import ctypes.util
+import os
 import random
 import re
 import statistics
 import subprocess
+import sys
 import time
 import uuid
 
@@ -152,6 +155,38 @@ def overhead(bench):
     return [("group-by over 10 M rows: the job / DataFusion itself", "< 3 % more", f"{ms(a)} / {ms(b)}: {100 * (a / b - 1):+.1f} %")]
 
 
+PEER = """
+import sys, time, datafusion
+context = datafusion.SessionContext()
+context.register_parquet("big", sys.argv[2])
+for _ in range(4):
+    began = time.perf_counter()
+    rows = sum(batch.to_pyarrow().num_rows for batch in context.sql(sys.argv[1]).execute_stream())
+    print((time.perf_counter() - began) * 1000, "ms")
+"""
+
+
+def profile(bench):
+    """Queries on DataFusion as our profile builds it, against PyPI's of the same version, which is built for speed alone (opt-level 3, one
+    unit, fat LTO). Needs `pip install datafusion==55.0.0 pyarrow`; where mimalloc's library is, both allocate with it, as PyPI's does."""
+    if subprocess.run([sys.executable, "-c", "import datafusion, pyarrow"], stderr=subprocess.DEVNULL).returncode != 0:
+        return []
+    file = str(bench.big() / "big.parquet")
+    mimalloc = ctypes.util.find_library("mimalloc")
+    times = lambda command, **how: [
+        float(line.split()[0]) for line in subprocess.run(command, check=True, capture_output=True, text=True, **how).stdout.splitlines()[1:]]
+    ratios = []
+    for query in queries.KERNELS:
+        ours, peers = [], []
+        for _ in range(3):
+            ours += times([bench.direct, query, "4", f"big={file}"], env={**os.environ, **({"LD_PRELOAD": mimalloc} if mimalloc else {})})
+            peers += times([sys.executable, "-c", PEER, query, file])
+        ratios.append(statistics.median(ours) / statistics.median(peers))
+    percent = lambda ratio: f"{100 * (ratio - 1):+.1f} %"
+    return [(f"{len(ratios)} queries over 10 M rows, our profile / DataFusion with opt-level 3 and fat LTO: geometric mean (from … to)", "< 5 % more",
+             f"{percent(statistics.geometric_mean(ratios))} ({percent(min(ratios))} to {percent(max(ratios))})")]
+
+
 def memory(bench):
     """Resident after 100 statements, a few seconds later."""
     with bench.runner(bench.sqlite("full")) as runner:
@@ -269,4 +304,4 @@ def sessions(bench):
     return rows + [("… and requests to the store per minute", "< 90", made)] if made else rows
 
 
-ALL = {f.__name__: f for f in (startup, submit, drain, requests, overhead, memory, pages, cancel, replay, sessions)}
+ALL = {f.__name__: f for f in (startup, submit, drain, requests, overhead, profile, memory, pages, cancel, replay, sessions)}

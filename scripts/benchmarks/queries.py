@@ -25,3 +25,19 @@ CANCELLED = {
     "recursive query": "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 1000000000) SELECT max(n) FROM r",
     "result writing": f"SELECT * FROM {_MANY}",
 }
+
+# What operators and functions spend their time on; for the comparison of build profiles.
+KERNELS = [
+    GROUP_BY,
+    "SELECT k, count(*), sum(v), min(id), max(id) FROM big GROUP BY k",
+    "SELECT sum(length(CAST(v AS VARCHAR))) FROM big",
+    "SELECT sum((v * 3 + id) % 7) FROM big WHERE v % 5 <> 2 AND k < 900",
+    "SELECT id, v, name FROM big ORDER BY v DESC, id LIMIT 1000",
+    "SELECT max(r) FROM (SELECT row_number() OVER (ORDER BY v, id) AS r FROM big WHERE k < 300)",
+    "SELECT count(*) FROM big a JOIN big b ON a.id = b.v WHERE a.k < 500",
+    "SELECT count(DISTINCT v) FROM big",
+    "SELECT count(*) FROM big WHERE upper(substr(name, 6, 3)) LIKE '%9%'",
+    "SELECT count(*) FROM big WHERE regexp_like(name, '(1|3)+.*9$')",
+    "SELECT max(r) FROM (SELECT sum(v) OVER (PARTITION BY k ORDER BY id) AS r FROM big)",
+    "SELECT stddev(v), corr(v, id) FROM big",
+]
