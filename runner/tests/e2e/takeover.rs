@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::harness::{Home, samples};
+use crate::harness::{Home, repository, samples};
 
 const TIMES: [&str; 4] = ["--heartbeat", "200ms", "--first-heartbeat", "50ms"];
 
@@ -46,6 +46,36 @@ fn settings_views_tables_and_prepared_statements_outlive_two_kills() {
     assert!(ask(&home, "SET spark.sql.session.timeZone").contains("+02:00"));
     let dropped = home.run(&["submit", "SELECT * FROM dropped"]);
     assert!(dropped.code > 0 && dropped.err.contains("dropped"), "{}", dropped.err);
+}
+
+#[test]
+fn what_a_plugin_keeps_for_a_session_outlives_two_kills_and_is_of_that_session_alone() {
+    let home = Home::new();
+    let plugins = home.path().join("plugins").display().to_string();
+    let notes = repository().join("plugins/examples/built/notes.wasm").display().to_string();
+    home.run(&["plugin", "add", &notes, "--plugins", &plugins]).ok();
+    let serve = || home.serve(&[&TIMES[..], &["--data", &samples(), "--plugins", &plugins]].concat());
+    let say = |text: &str| home.run(&["submit", "--format", "csv", "--lang", "notes", text]).ok();
+
+    let first = serve();
+    assert_eq!(say("add it's one"), "note\nit's one\n");
+    assert!(home.run(&["submit", "--lang", "notes", "remove all"]).code > 0);
+    first.signal(Signal::KILL);
+    first.ends();
+
+    let second = serve();
+    assert_eq!(say("add another"), "note\nanother\n");
+    second.signal(Signal::KILL);
+    second.ends();
+
+    let _third = serve();
+    assert_eq!(say("list"), "note\nit's one\nanother\n");
+    assert_eq!(say("find other"), "note\nanother\n");
+    let other = ["--session", "other", "--data", &samples(), "--plugins", &plugins];
+    let mut other = home.start(&[&["run"], &other[..], &TIMES[..]].concat());
+    other.says("serving the session");
+    let listed = home.run(&["submit", "--session", "other", "--format", "csv", "--lang", "notes", "list"]).ok();
+    assert_eq!(listed, "note\n");
 }
 
 #[test]
