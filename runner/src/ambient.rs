@@ -1,5 +1,6 @@
 //! What this program takes from its surroundings: randomness, names of folders and of the user.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use directories::ProjectDirs;
@@ -27,6 +28,14 @@ pub fn data_folder() -> PathBuf {
 pub fn wall_clock() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Where compiled code may be kept: the user's folder for what can be made anew, else one of this user's in the temporary folder.
+#[must_use]
+pub fn cache_folders() -> Vec<PathBuf> {
+    let of_user = ProjectDirs::from("", "", "firesteel").map(|dirs| dirs.cache_dir().join("plugins"));
+    let number = std::fs::metadata("/proc/self").map_or(0, |found| found.uid());
+    of_user.into_iter().chain([std::env::temp_dir().join(format!("firesteel-plugins-{number}"))]).collect()
 }
 
 /// Who runs the program, for the record of who submitted a statement.

@@ -11,7 +11,7 @@ use crate::conf::keys::{Group, KEYS, Key};
 use crate::conf::{Configuration, launch, values};
 use crate::problem::{EXIT_CODES, JOB_EXIT_CODES, Problem};
 
-const ABOUT: &str = "Runs SQL statements from an OpenSearch index, or from a SQLite file, on DataFusion";
+const ABOUT: &str = "Runs SQL and PPL statements from an OpenSearch index, or from a SQLite file, on DataFusion";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -127,6 +127,7 @@ fn repl() -> Command {
              and writes its result, which is what you see.",
         )
         .after_help(format!("In the prompt, \\? explains what else there is.\n\n{EXIT_CODES}"))
+        .arg(lang())
         .arg(format("table"))
         .arg(
             Arg::new("on-error")
@@ -161,9 +162,7 @@ fn submit() -> Command {
                 .conflicts_with_all(["statement", "no-wait", "timeout", "format", "lang"])
                 .help("Cancel the statement of this query id or statement id"),
         )
-        .arg(
-            Arg::new("lang").long("lang").value_name("NAME").default_value("sql").help("The language of the statement"),
-        )
+        .arg(lang())
         .arg(
             Arg::new("timeout")
                 .long("timeout")
@@ -208,6 +207,7 @@ fn plugin() -> Command {
             .env("FIRESTEEL_PLUGINS")
             .required(true)
     };
+    let section = || file("settings", "FILE", "Its order, config, grants and limits, in TOML").long("settings");
     Command::new("plugin")
         .about("Looks at query plugins, and puts them where a runner loads them")
         .subcommand_required(true)
@@ -228,13 +228,19 @@ fn plugin() -> Command {
         .subcommand(
             Command::new("check")
                 .about("Says what a component is, does and asks for, and whether this program can load it")
-                .arg(file("file", "FILE", "The component").required(true)),
+                .arg(
+                    file("file", "FILE", "The component, or the name of one that is in this program: ppl, masking")
+                        .required(true),
+                ),
         )
         .subcommand(
             Command::new("add")
                 .about("Compiles a plugin and puts it into the folder; a runner picks it up between statements")
-                .arg(file("file", "FILE", "The component").required(true))
-                .arg(file("settings", "FILE", "Its order, config, grants and limits, in TOML").long("settings"))
+                .arg(
+                    file("file", "FILE", "The component, or the name of one that is in this program: ppl, masking")
+                        .required(true),
+                )
+                .arg(section())
                 .arg(folder()),
         )
         .subcommand(Command::new("list").about("Lists the plugins of a folder in the order of the chain").arg(folder()))
@@ -244,6 +250,11 @@ fn plugin() -> Command {
                 .arg(Arg::new("name").value_name("NAME").required(true).help("Its name"))
                 .arg(folder()),
         )
+}
+
+fn lang() -> Arg {
+    let help = "The language of statements: sql, ppl, or one of a plugin's";
+    Arg::new("lang").long("lang").value_name("NAME").default_value("sql").help(help)
 }
 
 fn format(default: &'static str) -> Arg {

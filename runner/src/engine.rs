@@ -1,11 +1,11 @@
 //! The engine of this program: workers of this same program.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use firesteel_engine::{Pool, Settings};
+use firesteel_engine::Pool;
 use tokio::task::JoinSet;
 
+use crate::conf::Configuration;
 use crate::plugins;
 use crate::problem::Problem;
 
@@ -13,12 +13,10 @@ use crate::problem::Problem;
 ///
 /// # Errors
 /// A folder that is to hold tables is none; statements can't spill.
-pub fn start(settings: &Settings, plugins: Option<&Path>, tasks: &mut JoinSet<()>) -> Result<Arc<Pool>, Problem> {
-    let mut settings = settings.clone();
-    let plugins = plugins.map(std::path::absolute).transpose()?;
-    if let Some(folder) = &plugins {
-        settings.plugins = plugins::ready(folder)?;
-    }
+pub fn start(configuration: &Configuration, tasks: &mut JoinSet<()>) -> Result<Arc<Pool>, Problem> {
+    let mut settings = configuration.engine.clone();
+    let plugins = plugins::Given::new(configuration)?;
+    settings.plugins = plugins.set()?;
     // Workers run in a folder of their own.
     for folder in &mut settings.data {
         *folder = folder.canonicalize().ok().filter(|folder| folder.is_dir()).ok_or_else(|| {
@@ -37,11 +35,9 @@ pub fn start(settings: &Settings, plugins: Option<&Path>, tasks: &mut JoinSet<()
     if let Some(folder) = &mut settings.spill_dir {
         *folder = std::path::absolute(&folder)?;
     }
-    let pool = Pool::new(settings);
+    let pool = Pool::with_plugins(settings, Some(plugins.bring()));
     pool.try_spill().map_err(|e| Problem::usage(format!("--spill-dir: {e}")))?;
-    if let Some(folder) = plugins {
-        plugins::watch(folder, &pool, tasks);
-    }
+    plugins.watch(&pool, tasks);
     let warming = Arc::clone(&pool);
     tasks.spawn(async move {
         if let Err(error) = warming.warm() {

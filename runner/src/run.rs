@@ -103,7 +103,7 @@ pub async fn run(settings: &mut Configuration, by_class: bool) -> Result<ExitCod
         });
     }
     settings.engine.catalog.clone_from(&me.data_source);
-    let workers = engine::start(&settings.engine, settings.plugins.as_deref(), &mut tasks)?;
+    let workers = engine::start(settings, &mut tasks)?;
     let stop = serving::on_signals(&mut tasks)?;
     tracing::info!(session = me.session.as_str(), store = %place, "started");
     let session = me.session.to_string();

@@ -2,14 +2,16 @@
 
 use std::fmt::Write;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use expect_test::Expect;
-use firesteel_engine::{Settings, Workers};
+use firesteel_engine::{Bring, PluginSet, Pool, Settings, Workers};
 use firesteel_model::{Kind, QueryText, StatementId};
+use firesteel_plugin_host::bundled::OnDemand;
+use firesteel_plugin_host::shelf::Ready;
 use firesteel_session::journal::Journal;
 use firesteel_session::ports::{Engine, EngineError, Output, Plan, Request};
 use futures::StreamExt;
@@ -41,6 +43,22 @@ impl Bench {
 
     /// The same, with other settings.
     pub fn with(change: impl FnOnce(&mut Settings)) -> Bench {
+        Bench::made(change, None)
+    }
+
+    /// The same, with plugins that are there without a folder.
+    pub fn on_demand(own: OnDemand, change: impl FnOnce(&mut Settings)) -> Bench {
+        let (on_demand, reads) = (own.languages(&Ready::default()), vec![own.folder().unwrap()]);
+        let bring: Bring = Arc::new(move |language| own.plugin(language, Path::new(env!("CARGO_BIN_EXE_firesteel"))));
+        let set = PluginSet { on_demand, reads, ..PluginSet::default() };
+        let change = |settings: &mut Settings| {
+            settings.plugins = set;
+            change(settings);
+        };
+        Bench::made(change, Some(bring))
+    }
+
+    fn made(change: impl FnOnce(&mut Settings), bring: Option<Bring>) -> Bench {
         let dir = TempDir::new().unwrap();
         let data = dir.path().join("data");
         std::fs::create_dir(&data).unwrap();
@@ -54,7 +72,7 @@ impl Bench {
             ..Settings::default()
         };
         change(&mut settings);
-        Bench { engine: Workers::new(settings), journal: Mutex::default(), dir }
+        Bench { engine: Workers::alone(Pool::with_plugins(settings, bring)), journal: Mutex::default(), dir }
     }
 
     /// Puts a file into the data folder.
@@ -70,10 +88,12 @@ impl Bench {
     }
 
     pub async fn plan(&self, text: &str) -> Result<Box<dyn Plan>, EngineError> {
+        self.plan_in("sql", text).await
+    }
+
+    async fn plan_in(&self, lang: &str, text: &str) -> Result<Box<dyn Plan>, EngineError> {
         let journal = self.journal.lock().unwrap().clone();
-        tokio::time::timeout(PATIENCE, self.engine.plan(&journal, &request("sql", text)))
-            .await
-            .expect("planned in time")
+        tokio::time::timeout(PATIENCE, self.engine.plan(&journal, &request(lang, text))).await.expect("planned in time")
     }
 
     pub async fn begin(&self, text: &str) -> Result<Output, EngineError> {
@@ -82,7 +102,12 @@ impl Bench {
 
     /// Runs a statement to its end, and journals what it defines.
     pub async fn run(&self, text: &str) -> Result<String, EngineError> {
-        let plan = self.plan(text).await?;
+        self.run_in("sql", text).await
+    }
+
+    /// The same in another language.
+    pub async fn run_in(&self, lang: &str, text: &str) -> Result<String, EngineError> {
+        let plan = self.plan_in(lang, text).await?;
         let entry = plan.entry();
         let define = plan.kind() == Kind::Define;
         let output = plan.run().await?;

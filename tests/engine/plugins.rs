@@ -28,7 +28,13 @@ fn shelved(folder: &Path, plugins: &[(&Guest, &str)]) -> PluginSet {
     }
     let program = Path::new(env!("CARGO_BIN_EXE_firesteel"));
     let ready = shelf.ready(program, Duration::from_secs(60)).unwrap();
-    PluginSet { plugins: ready.specs, reads: ready.reads, writes: ready.writes, network: ready.network }
+    PluginSet {
+        plugins: ready.specs,
+        reads: ready.reads,
+        writes: ready.writes,
+        network: ready.network,
+        on_demand: Vec::new(),
+    }
 }
 
 /// A handler of the language `shout` that answers every statement with one of SQL.

@@ -283,6 +283,10 @@ pub const KEYS: &[Key] = &[
         Ok(())
     }),
     key(Group::Engine, "plugins", "DIR", "", "The folder of query plugins, as firesteel plugin add fills it; a change there is picked up between statements", set!(some plugins, path)),
+    key(Group::Engine, "bundled", "NAMES", "ppl", "Which of this program's own plugins statements may use without a folder of plugins: ppl, or none; one of the folder takes the place of one of its name", |c, v| {
+        c.bundled = one_of(v, &[("ppl", &["ppl"][..]), ("none", &[][..])])?.iter().map(|name| (*name).to_owned()).collect();
+        Ok(())
+    }),
     key(Group::Engine, "memory", "SIZE", "1GiB", "What a statement's operators may reserve; beyond it they spill, or the statement fails", set!(engine.memory_pool, memory)).common(),
     key(Group::Engine, "worker-memory", "SIZE", "twice --memory and 256MiB", "What a worker process may have resident; beyond it the worker is killed and its statement fails", set!(some engine.memory_limit, memory)),
     key(Group::Engine, "spill", "SIZE", "10GiB", "What one statement may have on disk while it runs", set!(engine.spill_limit, room)),

@@ -102,6 +102,8 @@ pub struct Configuration {
     pub engine: EngineSettings,
     /// The folder of query plugins.
     pub plugins: Option<PathBuf>,
+    /// The plugins of this program that statements may use without a folder.
+    pub bundled: Vec<String>,
     /// How logs are written.
     pub log_format: LogFormat,
     /// Which logs are written; None: as the command has it.
@@ -153,6 +155,7 @@ impl Default for Configuration {
             limits: Limits::default(),
             engine: EngineSettings::default(),
             plugins: None,
+            bundled: vec!["ppl".to_owned()],
             log_format: LogFormat::Text,
             log: None,
             ignored: Vec::new(),

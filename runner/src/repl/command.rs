@@ -13,6 +13,8 @@ pub enum Command {
     Statement(String),
     /// Show how long statements take, or no longer.
     Timing,
+    /// Statements are in this language from now on.
+    Lang(String),
     /// Write results so from now on.
     Format(Format),
 }
@@ -23,6 +25,7 @@ A statement ends with ; and may have several lines.
   \\d            the tables
   \\d NAME       the columns of a table
   \\format NAME  results as table, json, csv or arrow
+  \\lang NAME     statements are in this language from now on: sql, ppl, or one of a plugin's
   \\timing       show how long statements take, or no longer
   \\q            leave (Ctrl-D, too)
   Ctrl-C        cancel the running statement, or clear the line";
@@ -40,12 +43,14 @@ pub fn parse(line: &str) -> Result<Command, String> {
         ("\\timing", "") => Ok(Command::Timing),
         ("\\d", "") => Ok(Command::Statement("SHOW TABLES".to_owned())),
         ("\\d", table) => Ok(Command::Statement(format!("DESCRIBE {table}"))),
+        ("\\lang", "") => Err("\\lang takes a language: sql, ppl, or one of a plugin's".to_owned()),
+        ("\\lang", name) => Ok(Command::Lang(name.to_owned())),
         ("\\format", name) => Format::parse(name).map(Command::Format).ok_or_else(|| {
             let names: Vec<&str> = Format::NAMES.iter().map(|(name, _)| *name).collect();
             format!("\\format takes one of {}", names.join(", "))
         }),
         (name, _) => {
-            let known = ["\\?", "\\q", "\\d", "\\timing", "\\format"];
+            let known = ["\\?", "\\q", "\\d", "\\timing", "\\format", "\\lang"];
             let nearest = known
                 .into_iter()
                 .max_by(|a, b| strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name)));
@@ -63,6 +68,7 @@ mod tests {
     fn commands_and_what_is_none() {
         assert_eq!(parse("\\d"), Ok(Command::Statement("SHOW TABLES".to_owned())));
         assert_eq!(parse("\\d  `a b`;"), Ok(Command::Statement("DESCRIBE `a b`".to_owned())));
+        assert_eq!(parse("\\lang ppl;"), Ok(Command::Lang("ppl".to_owned())));
         assert_eq!(parse("\\format csv"), Ok(Command::Format(Format::Csv)));
         assert_eq!(parse("\\format xml"), Err("\\format takes one of table, json, csv, arrow".to_owned()));
         assert_eq!(parse("\\timng"), Err("no command \\timng; did you mean \\timing? \\? lists all".to_owned()));

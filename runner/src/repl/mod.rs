@@ -75,8 +75,7 @@ pub fn repl(matches: &ArgMatches, mut settings: Configuration, runtime: &Runtime
     let (mut serving, mut warming) = (JoinSet::new(), JoinSet::new());
     {
         let _inside = runtime.enter();
-        let engine =
-            Arc::new(Workers::alone(engine::start(&settings.engine, settings.plugins.as_deref(), &mut warming)?));
+        let engine = Arc::new(Workers::alone(engine::start(&settings, &mut warming)?));
         warming.spawn(remove_when_killed(folder.0.clone()));
         let store = Arc::clone(&store);
         serving.spawn(async move {
@@ -87,7 +86,8 @@ pub fn repl(matches: &ArgMatches, mut settings: Configuration, runtime: &Runtime
     let format = matches.get_one::<String>("format").and_then(|name| Format::parse(name)).unwrap_or(Format::Table);
     let stop_on_error = matches.get_one::<String>("on-error").is_none_or(|what| what == "stop");
     let client = Client { store, session, data_source, clock: Arc::new(SystemClock) };
-    let mut front = Front { client, runtime, format, timing: true, look: Look::of_stdout() };
+    let lang = matches.get_one::<String>("lang").map_or("sql", String::as_str).to_owned();
+    let mut front = Front { client, runtime, lang, format, timing: true, look: Look::of_stdout() };
     let outcome = if io::stdin().is_terminal() { front.converse() } else { front.script(stop_on_error) };
     let _ = stop.send(());
     runtime.block_on(async {
@@ -144,6 +144,7 @@ async fn remove_when_killed(folder: PathBuf) {
 struct Front<'a> {
     client: Client,
     runtime: &'a Runtime,
+    lang: String,
     format: Format,
     timing: bool,
     look: Look,
@@ -239,16 +240,22 @@ impl Front<'_> {
                 writeln!(io::stdout(), "timing is {}", if self.timing { "on" } else { "off" })?;
             }
             Command::Format(format) => self.format = format,
-            Command::Statement(text) => self.execute(text)?,
+            Command::Lang(name) => self.lang = name,
+            Command::Statement(text) => self.execute_in("sql", text)?,
         }
         Ok(Next::Go)
     }
 
     /// One statement, all the way. Ctrl-C cancels it, as a control plane does.
     fn execute(&mut self, text: String) -> Result<(), Problem> {
+        let lang = self.lang.clone();
+        self.execute_in(&lang, text)
+    }
+
+    fn execute_in(&mut self, lang: &str, text: String) -> Result<(), Problem> {
         let client = &self.client;
         let began = client.clock.now();
-        let submission = Submission { text, lang: "sql".to_owned(), timeout: None };
+        let submission = Submission { text, lang: lang.to_owned(), timeout: None };
         let (format, look, timing) = (self.format, self.look, self.timing);
         self.runtime.block_on(async {
             let ids = client.submit(submission).await?;

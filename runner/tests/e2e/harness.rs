@@ -69,7 +69,9 @@ impl Home {
     /// A program that sees this home and no other surroundings that matter.
     pub fn program(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
-        for variable in ["XDG_DATA_HOME", "SERVERLESS_EMR_JOB_ID", "SERVERLESS_EMR_VIRTUAL_CLUSTER_ID"] {
+        for variable in
+            ["XDG_DATA_HOME", "XDG_CACHE_HOME", "SERVERLESS_EMR_JOB_ID", "SERVERLESS_EMR_VIRTUAL_CLUSTER_ID"]
+        {
             command.env_remove(variable);
         }
         command.env("HOME", self.path()).env("TMPDIR", self.path());

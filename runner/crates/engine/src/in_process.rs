@@ -13,6 +13,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
+use crate::plugins::{Late, Plugins};
 use crate::query::Running;
 use crate::session::{Given, Planned, Session};
 use crate::settings::Settings;
@@ -85,7 +86,8 @@ impl InProcess {
         // Level and name are all that is told of a line without a log.
         let log =
             Arc::new(|plugin: &str, level: Level, _: &str| tracing::debug!(plugin, ?level, "a plugin wrote a line"));
-        let session = Session::open(&self.settings, self.settings.spill_dir.clone(), self.plugins.clone(), log)?;
+        let plugins = Plugins::new(self.plugins.clone(), Late::default());
+        let session = Session::open(&self.settings, self.settings.spill_dir.clone(), plugins, log)?;
         Ok(open.insert(Open { session: Arc::new(session), generation, applied: Arc::default() }).clone())
     }
 }
@@ -130,6 +132,7 @@ impl Engine for InProcess {
             lang: request.lang.clone(),
             text: request.text.clone(),
             stop: Arc::clone(&asked),
+            plugins: Vec::new(),
         };
         let applied = Arc::clone(&open.applied);
         let work = self.handle().spawn(async move {

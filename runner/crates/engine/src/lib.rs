@@ -56,6 +56,6 @@ pub mod worker;
 pub mod workers;
 
 pub use in_process::InProcess;
-pub use pool::Pool;
+pub use pool::{Bring, Pool};
 pub use settings::{PluginSet, Secret, Settings, StoreAccess};
 pub use workers::Workers;

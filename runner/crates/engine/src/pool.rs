@@ -14,10 +14,14 @@ use crate::settings::{PluginSet, Settings};
 use crate::spill;
 use crate::workers::Workers;
 
+/// Brings the plugin of a language, ready for a worker, or says why it cannot. It may take its time.
+pub type Bring = Arc<dyn Fn(&str) -> Result<serde_json::Value, String> + Send + Sync>;
+
 /// Worker processes for any number of sessions. Needs no runtime to be made and starts none of its own; the first worker starts
 /// with the first statement, or with [`Pool::warm`].
 pub struct Pool {
     settings: RwLock<Arc<Settings>>,
+    on_demand: Option<Bring>,
     next: AtomicU64,
     /// One for each worker that may be alive. A worker has it until it is reaped.
     permits: Arc<Semaphore>,
@@ -37,7 +41,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Pool {
     /// A pool with these settings. Removes what dead runners left in the spill folder; starts nothing.
     #[must_use]
-    pub fn new(mut settings: Settings) -> Arc<Pool> {
+    pub fn new(settings: Settings) -> Arc<Pool> {
+        Pool::with_plugins(settings, None)
+    }
+
+    /// The same, with whoever brings the plugins of the languages on demand.
+    #[must_use]
+    pub fn with_plugins(mut settings: Settings, on_demand: Option<Bring>) -> Arc<Pool> {
         // A worker's working folder is another.
         for path in settings.data.iter_mut().chain(&mut settings.spill_dir).chain(&mut settings.executable) {
             *path = std::path::absolute(&*path).unwrap_or_default();
@@ -46,6 +56,7 @@ impl Pool {
         Arc::new(Pool {
             permits: Arc::new(Semaphore::new(settings.most_workers())),
             settings: RwLock::new(Arc::new(settings)),
+            on_demand,
             next: AtomicU64::new(1),
             spare: Mutex::default(),
             alive: Mutex::default(),
@@ -106,6 +117,27 @@ impl Pool {
         drop(settings);
         let spare = lock(&self.spare).take();
         drop(spare);
+    }
+
+    /// The plugins on demand that a statement in this language may need: none, if it is SQL and no handler can make something else of it.
+    pub(crate) async fn brought(&self, lang: &str) -> Result<Vec<(String, serde_json::Value)>, Failure> {
+        let (settings, lang) = (self.settings(), lang.to_lowercase());
+        let Some(bring) = self.on_demand.clone().filter(|_| lang != "sql" || !settings.plugins.plugins.is_empty())
+        else {
+            return Ok(Vec::new());
+        };
+        let mut brought = Vec::new();
+        for language in &settings.plugins.on_demand {
+            let (bring, of) = (Arc::clone(&bring), language.clone());
+            match tokio::task::spawn_blocking(move || bring(&of)).await {
+                Ok(Ok(plugin)) => brought.push((language.clone(), plugin)),
+                Ok(Err(why)) if *language == lang => return Err(Failure::new(Code::Plugin, Stage::Accept, why)),
+                // Whatever needs it all the same is told that it is not there.
+                Ok(Err(why)) => tracing::warn!(language, why, "a plugin of this program cannot be used"),
+                Err(_) => tracing::error!(language, "bringing a plugin of this program failed"),
+            }
+        }
+        Ok(brought)
     }
 
     /// A number that no other statement of these workers has.

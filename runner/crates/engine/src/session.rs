@@ -23,7 +23,6 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use firesteel_model::{Code, Failure, Kind, Stage};
 use firesteel_session::journal::Entry;
-use firesteel_session::ports::plugins::Plugin;
 
 use crate::allow;
 use crate::catalog::{Catalog, SCHEMA};
@@ -79,6 +78,8 @@ pub struct Given {
     pub text: firesteel_model::QueryText,
     /// Set when it is to stop.
     pub stop: Arc<AtomicBool>,
+    /// The plugins on demand, by language, that it may need.
+    pub plugins: Vec<(String, serde_json::Value)>,
 }
 
 /// A planned statement.
@@ -101,12 +102,7 @@ impl Session {
     ///
     /// # Errors
     /// A data folder or a store of the settings cannot be used.
-    pub fn open(
-        settings: &Settings,
-        spill: Option<PathBuf>,
-        plugins: Vec<Arc<dyn Plugin>>,
-        log: Log,
-    ) -> Result<Session, Failure> {
+    pub fn open(settings: &Settings, spill: Option<PathBuf>, plugins: Plugins, log: Log) -> Result<Session, Failure> {
         let limits = Limits { memory_pool: settings.memory_pool, spill: settings.spill_limit };
         let inner = |e| failures::failure(&e, Stage::Accept, limits);
         let reach = Arc::new(Reach::new(settings)?);
@@ -170,7 +166,6 @@ impl Session {
             builder.table_functions().get_or_insert_default().insert("range".into(), Arc::new(range));
         }
         let mut state = builder.build();
-        let plugins = Plugins::new(plugins);
         let of = Arc::new(Of {
             source: settings.catalog.clone(),
             tables: Arc::downgrade(&catalog.tables),
@@ -247,7 +242,7 @@ impl Session {
             self.ctx.state().execution_props().query_execution_start_time.map_or(0, |time| time.timestamp_micros());
         let around = Around::new(&self.of, &given.session, &given.statement, now, Arc::clone(&given.stop));
         self.current.set(&around);
-        let mut planned = match self.plugins.route(&around, &given.lang, &given.text.0).await? {
+        let mut planned = match self.plugins.route(&around, &given.lang, &given.text.0, &given.plugins).await? {
             Routed::Sql(text) => self.plan_again(&text.0, None).await?,
             Routed::Rows(batch) => self.rows(batch)?,
         };

@@ -72,6 +72,8 @@ pub struct PluginSet {
     pub writes: Vec<PathBuf>,
     /// They talk to hosts on the network.
     pub network: bool,
+    /// The languages of which a worker is given the plugin with the first statement that needs it.
+    pub on_demand: Vec<String>,
 }
 
 impl Default for Settings {

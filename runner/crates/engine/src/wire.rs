@@ -20,7 +20,16 @@ pub enum ToWorker {
     /// The first message: whose session it is. The spill folder is the worker's own.
     Open { settings: Box<Settings>, spill: std::path::PathBuf },
     /// Plan a statement, after replaying the entries that the worker has not seen yet.
-    Plan { n: u64, statement: String, session: String, lang: String, text: String, entries: Vec<String> },
+    Plan {
+        n: u64,
+        statement: String,
+        session: String,
+        lang: String,
+        text: String,
+        entries: Vec<String>,
+        /// The plugins on demand, by language, that it may need.
+        plugins: Vec<(String, serde_json::Value)>,
+    },
     /// Run what was planned.
     Run { n: u64 },
     /// So many more batches may be sent.

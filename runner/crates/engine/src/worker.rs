@@ -17,14 +17,14 @@ use arrow_array::{Array, RecordBatch};
 use arrow_ipc::writer::StreamWriter;
 use datafusion::arrow::error::ArrowError;
 use firesteel_model::{Code, Failure, QueryText, Stage};
-use firesteel_session::ports::plugins::{Level, Plugin};
+use firesteel_session::ports::plugins::Level;
 use futures::StreamExt;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::failures;
-use crate::plugins::Log;
+use crate::plugins::{Late, Loader, Log, Plugins};
 use crate::query::Running;
 use crate::sandbox;
 use crate::session::{Given, Session};
@@ -44,9 +44,6 @@ pub fn main(load: Loader) -> ExitCode {
         Err(()) => ExitCode::from(2),
     }
 }
-
-/// Loads plugins as their host wrote them, and tells the lines that they log meanwhile.
-pub type Loader = fn(&[serde_json::Value], &Log) -> Result<Vec<Arc<dyn Plugin>>, String>;
 
 fn serve(load: Loader) -> Result<(), ()> {
     let socket = std::io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from).map_err(drop)?;
@@ -81,9 +78,10 @@ fn serve(load: Loader) -> Result<(), ()> {
         [] => Ok(Vec::new()),
         plugins => load(plugins, &log),
     };
-    let opened = plugins
-        .map_err(|why| Failure::new(Code::Plugin, Stage::Accept, why))
-        .and_then(|plugins| Session::open(&settings, Some(spill), plugins, log));
+    let opened = plugins.map_err(|why| Failure::new(Code::Plugin, Stage::Accept, why)).and_then(|plugins| {
+        let late = Late::new(settings.plugins.on_demand.clone(), load, Arc::clone(&log));
+        Session::open(&settings, Some(spill), Plugins::new(plugins, late), log)
+    });
     let session = match opened {
         Ok(session) => Arc::new(session),
         Err(failure) => {
@@ -180,11 +178,11 @@ impl Desk {
 
     async fn hear(&mut self, message: ToWorker, followers: &mut JoinSet<u64>) {
         match message {
-            ToWorker::Plan { n, statement, session, lang, text, entries } => {
+            ToWorker::Plan { n, statement, session, lang, text, entries, plugins } => {
                 let (go, gone) = oneshot::channel();
                 let stop = Arc::<AtomicBool>::default();
                 let text = QueryText(text);
-                let given = Given { statement, session, lang, text, stop: Arc::clone(&stop) };
+                let given = Given { statement, session, lang, text, stop: Arc::clone(&stop), plugins };
                 let credit = Arc::new(Semaphore::new(self.settings.credit.max(1) as usize));
                 let task = Task {
                     n,

@@ -102,6 +102,7 @@ impl Workers {
         journal: &Journal,
         request: &Request,
     ) -> Result<(Line, Arc<Mutex<Ledger>>, Option<Unsure>), EngineError> {
+        let plugins = self.pool.brought(&request.lang).await?;
         let mut seat = self.seat.lock().await;
         // One may be retired between the look and the statement; more than that is no accident.
         for _ in 0..3 {
@@ -115,6 +116,7 @@ impl Workers {
                 lang: request.lang.clone(),
                 text: request.text.0.clone(),
                 entries: missing.iter().map(|e| e.text.clone()).collect(),
+                plugins: plugins.clone(),
             };
             let frame = wire::message(&plan)
                 .ok()

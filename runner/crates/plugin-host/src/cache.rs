@@ -142,7 +142,9 @@ impl Cache {
     /// It cannot be written.
     pub fn put(&self, source: &str, code: &[u8]) -> io::Result<Code> {
         let name = format!("{source}.{}.{}.{ENDING}", self.compatibility, hash(code));
-        let (path, unfinished) = (self.folder.join(&name), self.folder.join(format!("{name}.{}", std::process::id())));
+        // Whoever looks for this source meanwhile does not take it for a bad one.
+        let (path, unfinished) =
+            (self.folder.join(&name), self.folder.join(format!("new.{}.{name}", std::process::id())));
         let _ = fs::remove_file(&unfinished);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
         file.write_all(code)?;

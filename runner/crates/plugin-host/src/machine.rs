@@ -1,7 +1,7 @@
 //! The machine that runs plugins: one in a process, with a ticker that interrupts calls that take too long.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
@@ -26,6 +26,19 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// The one of this process, made when it is first needed.
+    ///
+    /// # Errors
+    /// As [`Machine::new`].
+    pub fn shared() -> Result<Arc<Machine>, String> {
+        static SHARED: Mutex<Option<Arc<Machine>>> = Mutex::new(None);
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*shared {
+            Some(machine) => Ok(Arc::clone(machine)),
+            None => Ok(Arc::clone(shared.insert(Machine::new()?))),
+        }
+    }
+
     /// A machine with its ticker.
     ///
     /// # Errors

@@ -70,14 +70,16 @@ order = 100
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    name: String,
-    code: Code,
-    section: Section,
+    pub(crate) name: String,
+    pub(crate) code: Code,
+    pub(crate) section: Section,
 }
 
 /// All plugins of a shelf, ready for workers.
 #[derive(Debug, Default)]
 pub struct Ready {
+    /// Their names.
+    pub names: Vec<String>,
     /// In the order of the chain, as [`load`] reads them.
     pub specs: Vec<serde_json::Value>,
     /// What is read for them.
@@ -219,6 +221,7 @@ impl Shelf {
                 if directory.mode == Mode::Write { &mut ready.writes } else { &mut ready.reads }.push(path);
             }
             ready.network |= !section.grants.http.is_empty();
+            ready.names.push(name.clone());
             let spec = Spec { name, code, section };
             ready.specs.push(serde_json::to_value(spec).map_err(|e| e.to_string())?);
         }
@@ -232,7 +235,7 @@ impl Shelf {
 /// # Errors
 /// One cannot be loaded; the message names it.
 pub fn load(specs: &[serde_json::Value], log: &Log) -> Result<Vec<Arc<dyn Plugin>>, String> {
-    let machine = Machine::new()?;
+    let machine = Machine::shared()?;
     let around: Arc<dyn Surroundings> = Arc::new(Alone(Arc::clone(log)));
     let mut loaded: Vec<Arc<dyn Plugin>> = Vec::new();
     for spec in specs {
@@ -245,13 +248,14 @@ pub fn load(specs: &[serde_json::Value], log: &Log) -> Result<Vec<Arc<dyn Plugin
     Ok(loaded)
 }
 
-/// Compiles a component here and asks it what it is.
+/// Compiles a component here and asks it what it is, with what was written about it.
 ///
 /// # Errors
-/// It is no plugin.
-pub fn describe(component: &[u8], name: &str, log: &Log) -> Result<Description, String> {
+/// It is no plugin, or not with this configuration.
+pub fn describe(component: &[u8], name: &str, section: &Section, log: &Log) -> Result<Description, String> {
     let machine = Machine::new()?;
     let around: Arc<dyn Surroundings> = Arc::new(Alone(Arc::clone(log)));
     let component = machine.compile(component).map_err(|why| format!("{name}: {why}"))?;
-    Loaded::describe(&machine, &component, name, Given::default(), &around).map_err(|e| e.to_string())
+    let given = Given { config: section.config.clone(), limits: section.limits.clone(), ..Given::default() };
+    Loaded::describe(&machine, &component, name, given, &around).map_err(|e| e.to_string())
 }

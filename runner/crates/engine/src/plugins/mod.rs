@@ -6,6 +6,7 @@ mod aggregate;
 mod around;
 mod function;
 mod groups;
+mod late;
 mod overloads;
 mod policy;
 mod results;
@@ -24,6 +25,7 @@ use firesteel_session::ports::plugins::{
 };
 
 pub use around::{Around, Kept, Of};
+pub use late::{Late, Loader};
 pub use policy::Policies;
 pub use results::hooked;
 
@@ -69,23 +71,27 @@ pub enum Routed {
 
 /// The plugins of a session, in the operator's order.
 #[derive(Clone, Default)]
-pub struct Plugins(Arc<[Arc<dyn Plugin>]>);
+pub struct Plugins {
+    loaded: Arc<[Arc<dyn Plugin>]>,
+    late: Arc<Late>,
+}
 
 impl Plugins {
-    /// These.
-    pub fn new(plugins: Vec<Arc<dyn Plugin>>) -> Plugins {
-        Plugins(plugins.into())
+    /// These, and behind them those on demand.
+    pub fn new(plugins: Vec<Arc<dyn Plugin>>, late: Late) -> Plugins {
+        Plugins { loaded: plugins.into(), late: Arc::new(late) }
     }
 
-    /// Each of them.
+    /// Each of them, without those on demand, which only handle a language.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Plugin>> {
-        self.0.iter()
+        self.loaded.iter()
     }
 
     /// The languages that statements may be in.
     pub fn languages(&self) -> Vec<String> {
         let mut known = vec!["sql".to_owned()];
         known.extend(self.iter().flat_map(|plugin| plugin.about().languages.clone()));
+        known.extend(self.late.languages.iter().cloned());
         known.sort();
         known.dedup();
         known
@@ -132,32 +138,28 @@ impl Plugins {
         Ok(())
     }
 
-    /// Gives a statement to the handlers of its language, one after the other.
+    /// Gives a statement to the handlers of its language, one after the other; `brought` are those on demand that it may need.
     ///
     /// # Errors
     /// One rejects it or fails, or nobody takes the language.
-    pub async fn route(&self, around: &Arc<Around>, lang: &str, text: &str) -> Result<Routed, Failure> {
+    pub async fn route(
+        &self,
+        around: &Arc<Around>,
+        lang: &str,
+        text: &str,
+        brought: &[(String, serde_json::Value)],
+    ) -> Result<Routed, Failure> {
         let mut asked =
             Asked { text: QueryText(text.to_owned()), language: lang.to_lowercase(), settings: around.set_values() };
         for plugin in self.iter() {
-            if !plugin.about().languages.contains(&asked.language) {
-                continue;
+            if let Some(answer) = handle(around, plugin, &mut asked).await? {
+                return Ok(Routed::Rows(answer));
             }
-            let (called, given) = (Arc::clone(plugin), asked.clone());
-            match call(around, plugin, move |around| called.handle(around, &given)).await? {
-                Verdict::Pass => {}
-                Verdict::Rewrite { text, language, .. } => {
-                    around.touched(plugin.about(), &format!("{} to {language}", asked.language));
-                    (asked.text, asked.language) = (text, language);
-                }
-                Verdict::Reject(rejection) => {
-                    return Err(Failure::new(Code::Syntax, Stage::Plan, rejected(&rejection)));
-                }
-                Verdict::Answer(batch) => {
-                    around.touched(plugin.about(), "answered");
-                    return Ok(Routed::Rows(batch));
-                }
-            }
+        }
+        if let Some(plugin) = self.late.plugin(&asked.language, brought).await?
+            && let Some(answer) = handle(around, &plugin, &mut asked).await?
+        {
+            return Ok(Routed::Rows(answer));
         }
         if asked.language == "sql" {
             return Ok(Routed::Sql(asked.text));
@@ -168,6 +170,31 @@ impl Plugins {
             return Err(Failure::new(Code::Language, Stage::Accept, text));
         }
         Err(Failure::new(Code::Language, Stage::Accept, failures::no_such("language", &asked.language, &known)))
+    }
+}
+
+/// Gives a statement to a plugin, if it takes the language. Returns the answer, if that is the result.
+async fn handle(
+    around: &Arc<Around>,
+    plugin: &Arc<dyn Plugin>,
+    asked: &mut Asked,
+) -> Result<Option<RecordBatch>, Failure> {
+    if !plugin.about().languages.contains(&asked.language) {
+        return Ok(None);
+    }
+    let (called, given) = (Arc::clone(plugin), asked.clone());
+    match call(around, plugin, move |around| called.handle(around, &given)).await? {
+        Verdict::Pass => Ok(None),
+        Verdict::Rewrite { text, language, .. } => {
+            around.touched(plugin.about(), &format!("{} to {language}", asked.language));
+            (asked.text, asked.language) = (text, language);
+            Ok(None)
+        }
+        Verdict::Reject(rejection) => Err(Failure::new(Code::Syntax, Stage::Plan, rejected(&rejection))),
+        Verdict::Answer(batch) => {
+            around.touched(plugin.about(), "answered");
+            Ok(Some(batch))
+        }
     }
 }
 

@@ -1,78 +1,19 @@
-//! `firesteel plugin`: what a runner loads, and the shelf as the runner watches it.
+//! `firesteel plugin`: what a runner loads, looked at, put where it loads it, and taken away.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::ArgMatches;
 use firesteel_engine::plugins::Log;
-use firesteel_engine::{PluginSet, Pool};
 use firesteel_plugin_host::load::Description;
-use firesteel_plugin_host::shelf::{Ready, Shelf};
-use firesteel_plugin_host::{compile, component, encode, shelf};
-use firesteel_session::ports::plugins::{FunctionKind, Level, Plugin};
-use tokio::task::JoinSet;
+use firesteel_plugin_host::shelf::{Section, Shelf};
+use firesteel_plugin_host::{bundled, compile, component, encode, shelf};
+use firesteel_session::ports::plugins::{FunctionKind, Level};
 
+use super::program;
 use crate::problem::Problem;
-
-/// How often the shelf is looked at.
-const LOOK: Duration = Duration::from_secs(1);
-
-/// Loads plugins in a worker.
-///
-/// # Errors
-/// One cannot be loaded.
-pub fn load(specs: &[serde_json::Value], log: &Log) -> Result<Vec<Arc<dyn Plugin>>, String> {
-    shelf::load(specs, log)
-}
-
-/// This very program, even if its file was replaced since.
-fn program() -> PathBuf {
-    PathBuf::from("/proc/self/exe")
-}
-
-fn set(ready: Ready) -> PluginSet {
-    PluginSet { plugins: ready.specs, reads: ready.reads, writes: ready.writes, network: ready.network }
-}
-
-/// What is on the shelf, ready for workers.
-///
-/// # Errors
-/// A plugin cannot be used.
-pub fn ready(folder: &Path) -> Result<PluginSet, Problem> {
-    let ready = Shelf::new(folder).ready(&program(), compile::TIME);
-    ready
-        .map(set)
-        .map_err(|why| Problem::usage_with(format!("--plugins: {why}"), "look at it with firesteel plugin check"))
-}
-
-/// Watches the shelf, and gives workers what is new on it between statements. What cannot be used is told in the log, and the old stays.
-pub fn watch(folder: PathBuf, pool: &Arc<Pool>, tasks: &mut JoinSet<()>) {
-    let (shelf, pool) = (Shelf::new(&folder), Arc::clone(pool));
-    let mut seen = shelf.stamp();
-    tasks.spawn(async move {
-        loop {
-            tokio::time::sleep(LOOK).await;
-            let now = shelf.stamp();
-            if now == seen {
-                continue;
-            }
-            seen = now;
-            let looked = shelf.clone();
-            let ready = tokio::task::spawn_blocking(move || looked.ready(&program(), compile::TIME)).await;
-            match ready {
-                Ok(Ok(ready)) => {
-                    tracing::info!(plugins = ready.specs.len(), "the plugins have changed");
-                    pool.replace_plugins(set(ready));
-                }
-                Ok(Err(why)) => tracing::error!(why, "the plugins have changed and cannot be used; the old ones stay"),
-                Err(_) => tracing::error!("the plugins have changed and looking at them failed; the old ones stay"),
-            }
-        }
-    });
-}
 
 /// `firesteel plugin …`.
 ///
@@ -81,7 +22,7 @@ pub fn watch(folder: PathBuf, pool: &Arc<Pool>, tasks: &mut JoinSet<()>) {
 pub fn plugin(matches: &ArgMatches) -> Result<ExitCode, Problem> {
     match matches.subcommand() {
         Some(("build", matches)) => build(path(matches, "module"), matches.get_one::<PathBuf>("out")),
-        Some(("check", matches)) => check(path(matches, "file")),
+        Some(("check", matches)) => check(path(matches, "file"), matches.get_one("settings")),
         Some(("add", matches)) => add(path(matches, "file"), matches.get_one("settings"), path(matches, "plugins")),
         Some(("list", matches)) => list(path(matches, "plugins")),
         Some(("remove", matches)) => {
@@ -116,14 +57,20 @@ fn log() -> Log {
     })
 }
 
-fn described(file: &Path) -> Result<(Vec<u8>, Description), Problem> {
-    let bytes = component::read(file).map_err(Problem::usage)?;
-    let description = shelf::describe(&bytes, &file.display().to_string(), &log()).map_err(Problem::usage)?;
+fn described(file: &Path, section: &Section) -> Result<(Vec<u8>, Description), Problem> {
+    // This program's own have no file, but a name.
+    let own = file.to_str().filter(|_| !file.exists()).and_then(bundled::find);
+    let bytes = match own {
+        Some(bundled) => bundled.component.to_vec(),
+        None => component::read(file).map_err(Problem::usage)?,
+    };
+    let description = shelf::describe(&bytes, &file.display().to_string(), section, &log()).map_err(Problem::usage)?;
     Ok((bytes, description))
 }
 
-fn check(file: &Path) -> Result<ExitCode, Problem> {
-    let (bytes, Description { about, asks }) = described(file)?;
+fn check(file: &Path, settings: Option<&PathBuf>) -> Result<ExitCode, Problem> {
+    let (_, section) = written(settings)?;
+    let (bytes, Description { about, asks }) = described(file, &section)?;
     let mut out = io::stdout().lock();
     writeln!(out, "{} {}: {}", about.name, about.version, about.about)?;
     writeln!(out, "  size      {} bytes", bytes.len())?;
@@ -161,14 +108,8 @@ fn check(file: &Path) -> Result<ExitCode, Problem> {
 }
 
 fn add(file: &Path, settings: Option<&PathBuf>, folder: &Path) -> Result<ExitCode, Problem> {
-    let (bytes, Description { about, asks }) = described(file)?;
-    let text = settings
-        .map(|path| std::fs::read_to_string(path).map_err(|e| Problem::usage(format!("{}: {e}", path.display()))))
-        .transpose()?;
-    let section: shelf::Section = match &text {
-        None => shelf::Section::default(),
-        Some(text) => toml_of(text)?,
-    };
+    let (text, section) = written(settings)?;
+    let (bytes, Description { about, asks }) = described(file, &section)?;
     let missing = section.grants.missing(&asks);
     if !missing.is_empty() {
         return Err(Problem::usage_with(
@@ -187,13 +128,17 @@ fn add(file: &Path, settings: Option<&PathBuf>, folder: &Path) -> Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-fn toml_of(text: &str) -> Result<shelf::Section, Problem> {
-    shelf::Section::read(text).map_err(|why| Problem::usage(format!("--settings: {why}")))
+/// What an operator wrote about a plugin, and the same as it is understood.
+fn written(settings: Option<&PathBuf>) -> Result<(Option<String>, Section), Problem> {
+    let Some(path) = settings else { return Ok((None, Section::default())) };
+    let text = std::fs::read_to_string(path).map_err(|e| Problem::usage(format!("{}: {e}", path.display())))?;
+    let section = Section::read(&text).map_err(|why| Problem::usage(format!("{}: {why}", path.display())))?;
+    Ok((Some(text), section))
 }
 
 fn list(folder: &Path) -> Result<ExitCode, Problem> {
     for entry in Shelf::new(folder).entries().map_err(Problem::usage)? {
-        let (_, Description { about, .. }) = described(&entry.file)?;
+        let (_, Description { about, .. }) = described(&entry.file, &entry.section)?;
         writeln!(io::stdout(), "{:5}  {:20} {:10} {}", entry.section.order, about.name, about.version, about.about)?;
     }
     Ok(ExitCode::SUCCESS)
