@@ -5,4 +5,5 @@
 mod calls;
 mod desk;
 mod guests;
+mod kept;
 mod loading;
