@@ -143,6 +143,47 @@ async fn a_policy_holds_whatever_a_statement_does() {
     assert!(explained.contains("plugin | guard 1.0.0: policy for people"), "{explained}");
 }
 
+/// As [`policy`], of tables alone whose name begins with `p`.
+fn policy_of_p() -> Guest {
+    let texts = [("name", 64), ("'***'", 80), ("a > 1", 96), ("secret", 112)];
+    let data: String = texts.iter().map(|(text, at)| format!("(data (i32.const {at}) \"{text}\")")).collect();
+    let word = |at: u32, value: u32| format!("i32.const {at} i32.const {value} i32.store ");
+    let mask = word(200, 64) + &word(204, 4) + &word(208, 80) + &word(212, 5);
+    let hidden = word(300, 112) + &word(304, 6);
+    // The last of the three parts of the table's name; 112 is `p`.
+    let other = "local.get 0 i32.load offset=16 i32.load8_u i32.const 112 i32.ne";
+    let code =
+        format!("{other} if {} return end {mask}{hidden}{}", answer(&[0; 8]), answer(&[0, 200, 1, 1, 96, 5, 300, 1]));
+    Guest::new("guard").policy().more(&data).body("decide", code)
+}
+
+#[tokio::test]
+async fn the_files_of_a_table_with_a_policy_are_read_by_no_other_name() {
+    let guest = policy_of_p();
+    let table = "a,name,secret\n1,ann,s1\n2,bob,s2\n3,cid,s3\n";
+    let bench = bench(&[(&guest, "")]).file("people.csv", table).file("towns.csv", "a,town\n1,Bonn\n");
+    std::os::unix::fs::symlink(bench.data().join("people.csv"), bench.data().join("alias.csv")).unwrap();
+    let refused = |name: &str| {
+        format!(
+            "NOT_ALLOWED `{name}` reads files of the table `people`, which a plugin's policy decides about; read `people` itself"
+        )
+    };
+    bench.ok("CREATE EXTERNAL TABLE other STORED AS CSV LOCATION 'people.csv'").await;
+    bench.ok("CREATE EXTERNAL TABLE named (x INT, y VARCHAR, z VARCHAR) STORED AS CSV LOCATION 'people.csv'").await;
+    bench
+        .ok("CREATE OR REPLACE EXTERNAL TABLE pets (a INT, b VARCHAR, c VARCHAR) STORED AS CSV LOCATION 'people.csv'")
+        .await;
+    for name in ["other", "named", "pets", "alias"] {
+        assert_eq!(bench.fails(&format!("SELECT * FROM {name}")).await, refused(name));
+        assert_eq!(bench.fails(&format!("EXPLAIN SELECT count(*) FROM {name}")).await, refused(name));
+        assert_eq!(bench.fails(&format!("CREATE VIEW v AS SELECT * FROM {name}")).await, refused(name));
+    }
+    assert_eq!(bench.ok("SELECT count(*) AS n FROM people").await, "n: Int64\n2\n");
+    assert_eq!(bench.ok("SELECT count(*) AS n FROM towns").await, "n: Int64\n1\n");
+    bench.ok("CREATE EXTERNAL TABLE free STORED AS CSV LOCATION 'towns.csv'").await;
+    assert_eq!(bench.ok("SELECT count(*) AS n FROM free").await, "n: Int64\n1\n");
+}
+
 #[tokio::test]
 async fn a_plugin_that_loops_fails_its_statement_and_the_same_worker_answers_the_next() {
     let guest = Guest::new("slow").languages(&["slow"]).body("handle", LOOP);

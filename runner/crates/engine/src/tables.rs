@@ -123,6 +123,31 @@ impl Tables {
         self.table(name).await
     }
 
+    /// Refuses a table that reads the files of another that a policy decides about: a policy goes by the name and the columns of a table,
+    /// and who reads its files by another name, or with columns of his own, would get around it.
+    async fn governed(&self, policies: &Policies, name: &str, table: &Arc<dyn TableProvider>) -> Result<()> {
+        let Some(listing) = table.downcast_ref::<ListingTable>() else { return Ok(()) };
+        let own = self.defined(name).is_none();
+        let urls = listing.table_paths().iter().map(AsRef::<Url>::as_ref);
+        let places: Vec<PathBuf> =
+            urls.filter(|url| url.scheme() == "file").filter_map(|url| url.to_file_path().ok()).collect();
+        for found in self.files() {
+            let meets = places.iter().any(|place| place.starts_with(&found.path) || found.path.starts_with(place));
+            if !meets || (own && found.name == name) {
+                continue;
+            }
+            let plain = self.open(&found).await?;
+            if !Arc::ptr_eq(&policies.shown(&found.name, Arc::clone(&plain)).await?, &plain) {
+                let text = format!(
+                    "`{name}` reads files of the table `{}`, which a plugin's policy decides about; read `{}` itself",
+                    found.name, found.name
+                );
+                return Err(failures::carry(Failure::new(Code::Refused, Stage::Plan, text)));
+            }
+        }
+        Ok(())
+    }
+
     async fn open(&self, found: &Found) -> Result<Arc<dyn TableProvider>> {
         if found.folder
             && let Some(path) = files::astray(&found.path, &self.roots)
@@ -215,7 +240,10 @@ impl SchemaProvider for Tables {
         };
         // A view is made of tables that are shown as policies have it.
         match self.policies.get().filter(|_| table.table_type() != TableType::View) {
-            Some(policies) => policies.shown(&name, table).await.map(Some),
+            Some(policies) => {
+                self.governed(policies, &name, &table).await?;
+                policies.shown(&name, table).await.map(Some)
+            }
             None => Ok(Some(table)),
         }
     }
