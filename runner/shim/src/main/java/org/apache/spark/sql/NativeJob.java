@@ -16,6 +16,8 @@ final class NativeJob {
     private static final String NAME = "firesteel";
     private static final int NOT_FOUND = 2;
 
+    private static Process started;
+
     private NativeJob() {}
 
     /** Runs it to its end; its exit code is this process's, and signals that this process gets are its, too. */
@@ -34,13 +36,23 @@ final class NativeJob {
             }
         }
         command.addAll(List.of(arguments));
-        Process process = new ProcessBuilder(command).inheritIO().start();
-        // What ends this process by a signal ends it by the same, and tells how it ended.
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-            process.destroy();
-            Runtime.getRuntime().halt(await(process));
-        }));
+        // What ends this process by a signal ends the program by the same, and tells how it ended. Before the program is started: a signal may
+        // come at once.
+        Runtime.getRuntime().addShutdownHook(new Thread(NativeJob::stop));
+        Process process = start(new ProcessBuilder(command).inheritIO());
         System.exit(await(process));
+    }
+
+    private static synchronized Process start(ProcessBuilder program) throws IOException {
+        started = program.start();
+        return started;
+    }
+
+    private static synchronized void stop() {
+        if (started != null) {
+            started.destroy();
+            Runtime.getRuntime().halt(await(started));
+        }
     }
 
     private static int await(Process process) {
