@@ -10,6 +10,7 @@ mod dialect;
 mod export;
 mod files;
 mod functions;
+mod generate;
 #[path = "../../runner/crates/plugin-host/tests/harm/guests.rs"]
 mod guests;
 mod hostile;

@@ -162,9 +162,9 @@ async fn views_hide_files_until_they_are_dropped() {
         .check(
             "SELECT * FROM big",
             expect![[r#"
-        Key: Int64 | b: Utf8 | count(*) OVER (): Int64
-        2 | y | 1
-    "#]],
+                Key: Int64 | b: Utf8 | count(1) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING): Int64
+                2 | y | 1
+            "#]],
         )
         .await;
     assert_eq!(

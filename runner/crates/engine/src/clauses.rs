@@ -9,9 +9,12 @@ use std::ops::ControlFlow;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     self, DuplicateTreatment, Expr, Function, FunctionArguments, GroupByExpr, Join, Query, Select, SelectItem, SetExpr,
-    TableAlias, TableFactor, TableFunctionArgs, TableWithJoins, Visit, Visitor, WildcardAdditionalOptions, WindowType,
+    TableAlias, TableFactor, TableFunctionArgs, TableSample, TableSampleKind, TableWithJoins, Visit, Visitor,
+    WildcardAdditionalOptions, WindowType,
 };
 use firesteel_model::{Code, Failure, Stage};
+
+use crate::generate;
 
 type Found = ControlFlow<Failure>;
 
@@ -88,30 +91,30 @@ impl Visitor for Clauses<'_> {
             exclude,
             into,
             from,
-            lateral_views,
+            // Made part of the FROM before.
+            lateral_views: _,
             prewhere,
             selection: _,
             connect_by,
             group_by,
-            cluster_by,
+            // Made ORDER BY before, or left out: where rows are computed is no part of the answer.
+            cluster_by: _,
             distribute_by: _,
-            sort_by,
+            sort_by: _,
             having: _,
             named_window: _,
             qualify: _,
             window_before_qualify: _,
             value_table_mode,
-            flavor: _,
+            flavor,
         } = select;
         unless(!select_modifiers.as_ref().is_some_and(|m| m.is_any_set()), "a modifier of SELECT", LEAVE)?;
         unless(top.is_none(), "TOP", "write LIMIT")?;
         unless(exclude.is_none(), "EXCLUDE", "write * EXCEPT (columns)")?;
         unless(into.is_none(), "SELECT INTO", "write CREATE VIEW name AS SELECT")?;
-        unless(lateral_views.is_empty(), "LATERAL VIEW", "write explode(column) in the SELECT")?;
         unless(prewhere.is_none(), "PREWHERE", "write WHERE")?;
         unless(connect_by.is_empty(), "CONNECT BY", "write WITH RECURSIVE")?;
-        unless(cluster_by.is_empty(), "CLUSTER BY", "write ORDER BY")?;
-        unless(sort_by.is_empty(), "SORT BY", "write ORDER BY")?;
+        unless(*flavor != ast::SelectFlavor::FromFirstNoSelect, "FROM without SELECT", "write SELECT * FROM table")?;
         unless(value_table_mode.is_none(), "SELECT AS STRUCT or AS VALUE", "write struct(columns)")?;
         let (GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers)) = group_by;
         if let Some(modifier) = modifiers.first() {
@@ -158,12 +161,12 @@ impl Visitor for Clauses<'_> {
                 unless(!with_ordinality, "WITH ORDINALITY", "write row_number() OVER ()")?;
                 unless(partitions.is_empty(), "PARTITION behind a table", "write WHERE on the partition's column")?;
                 unless(json_path.is_none(), "a path behind a table", "write it in the SELECT")?;
-                unless(sample.is_none(), "TABLESAMPLE", "write WHERE rand() < fraction, or LIMIT")?;
+                sampled(sample.as_ref())?;
                 unless(index_hints.is_empty(), "an index hint", LEAVE)
             }
             TableFactor::Derived { lateral: _, subquery: _, alias: named, sample } => {
                 alias(named.as_ref())?;
-                unless(sample.is_none(), "TABLESAMPLE", "write WHERE rand() < fraction, or LIMIT")
+                sampled(sample.as_ref())
             }
             TableFactor::Function { lateral: _, name: _, args: _, with_ordinality, alias: named } => {
                 alias(named.as_ref())?;
@@ -181,7 +184,11 @@ impl Visitor for Clauses<'_> {
             TableFactor::Pivot { .. } => unless(false, "PIVOT", "write an aggregate with FILTER (WHERE …) a column"),
             TableFactor::Unpivot { .. } => unless(false, "UNPIVOT", "write a SELECT a column, joined by UNION ALL"),
             TableFactor::MatchRecognize { .. } => unless(false, "MATCH_RECOGNIZE", "write window functions"),
-            TableFactor::TableFunction { .. } => unless(false, "TABLE(function)", "write the function itself"),
+            TableFactor::TableFunction { expr, alias: named } => {
+                alias(named.as_ref())?;
+                let fine = generate::is_generator(expr);
+                unless(fine, "LATERAL VIEW or TABLE of this function", "write explode, posexplode, inline or stack")
+            }
             TableFactor::JsonTable { .. }
             | TableFactor::OpenJsonTable { .. }
             | TableFactor::XmlTable { .. }
@@ -248,7 +255,7 @@ fn tables(body: &SetExpr) -> Found {
 
 fn joins(from: &TableWithJoins) -> Found {
     let TableWithJoins { relation: _, joins } = from;
-    for Join { relation: _, global, join_operator } in joins {
+    for Join { relation, global, join_operator } in joins {
         use ast::JoinOperator as J;
         unless(!global, "GLOBAL JOIN", "leave GLOBAL out")?;
         match join_operator {
@@ -257,8 +264,10 @@ fn joins(from: &TableWithJoins) -> Found {
             J::CrossApply | J::OuterApply => unless(false, "APPLY", "write JOIN LATERAL")?,
             J::AsOf { .. } => unless(false, "ASOF JOIN", "write a window function over a UNION ALL")?,
             J::StraightJoin(_) => unless(false, "STRAIGHT_JOIN", "write JOIN")?,
+            // What a LATERAL VIEW has become.
+            J::ArrayJoin | J::LeftArrayJoin if matches!(relation, TableFactor::TableFunction { .. }) => {}
             J::ArrayJoin | J::LeftArrayJoin | J::InnerArrayJoin => {
-                unless(false, "ARRAY JOIN", "write explode(column) in the SELECT")?
+                unless(false, "ARRAY JOIN", "write LATERAL VIEW explode(column)")?
             }
             J::Join(_)
             | J::Inner(_)
@@ -276,6 +285,17 @@ fn joins(from: &TableWithJoins) -> Found {
         }
     }
     ControlFlow::Continue(())
+}
+
+fn sampled(sample: Option<&TableSampleKind>) -> Found {
+    let Some(TableSampleKind::BeforeTableAlias(sample) | TableSampleKind::AfterTableAlias(sample)) = sample else {
+        return ControlFlow::Continue(());
+    };
+    let TableSample { modifier: _, name, quantity: _, seed, bucket, offset } = sample.as_ref();
+    unless(name.is_none() && offset.is_none(), "this form of TABLESAMPLE", "write TABLESAMPLE (10 PERCENT)")?;
+    unless(seed.is_none(), "TABLESAMPLE … REPEATABLE", "leave it out, or write WHERE crc32(column) % 100 < percent")?;
+    let on = bucket.as_ref().is_some_and(|bucket| bucket.on.is_some());
+    unless(!on, "ON in TABLESAMPLE", "write WHERE crc32(column) % buckets = bucket")
 }
 
 fn alias(alias: Option<&TableAlias>) -> Found {

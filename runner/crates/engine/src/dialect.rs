@@ -12,6 +12,7 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Toke
 use firesteel_model::{Code, Failure, Stage};
 
 use crate::failures::{self, Limits};
+use crate::tokens;
 
 /// How deep a statement may nest. Each level costs stack: [`crate::Settings::stack`] must hold them.
 pub const NESTING: usize = 1000;
@@ -79,6 +80,12 @@ impl Dialect for Spark {
     fn supports_bang_not_operator(&self) -> bool {
         true
     }
+    fn supports_table_sample_before_alias(&self) -> bool {
+        true
+    }
+    fn supports_from_first_select(&self) -> bool {
+        true
+    }
     fn supports_select_item_multi_column_alias(&self) -> bool {
         true
     }
@@ -106,7 +113,7 @@ impl Text {
         let tokens = Tokenizer::new(&Spark, text)
             .tokenize_with_location()
             .map_err(|e| failures::failure(&ParserError::from(e).into(), Stage::Plan, limits))?;
-        let text = Text(suffixed(tokens));
+        let text = Text(tokens::adapted(tokens));
         if text.significant().all(|t| *t == Token::SemiColon) {
             return Err(Failure::new(
                 Code::Empty,
@@ -126,7 +133,10 @@ impl Text {
     pub fn behind<'a>(&self, raw: &'a str, nth: usize) -> &'a str {
         let mut tokens = self.0.iter().filter(|t| !matches!(t.token, Token::Whitespace(_) | Token::EOF));
         let from = tokens.clone().nth(nth).map_or(0, |t| offset(raw, t.span.end));
-        let to = tokens.rfind(|t| t.token != Token::SemiColon).map_or(raw.len(), |t| offset(raw, t.span.end));
+        // Not the last token's: tokens may have been moved.
+        let ends =
+            tokens.by_ref().filter(|t| t.token != Token::SemiColon).map(|t| (t.span.end.line, t.span.end.column));
+        let to = ends.max().map_or(raw.len(), |(line, column)| offset(raw, Location::new(line, column)));
         raw.get(from..to).unwrap_or_default().trim()
     }
 
@@ -185,48 +195,6 @@ impl Text {
         }
         Text(tokens)
     }
-}
-
-/// Numbers with one of Spark's suffixes: `1S`, `1Y`, `1F` are casts, `1D` is as `1e0`, `1BD` as `1`.
-fn suffixed(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
-    for token in tokens {
-        let number = match (out.last_mut(), &token.token) {
-            (Some(TokenWithSpan { token: Token::Number(number, false), span }), Token::Word(suffix))
-                if suffix.quote_style.is_none() && span.end == token.span.start =>
-            {
-                Some((number, suffix.value.to_ascii_uppercase()))
-            }
-            _ => None,
-        };
-        let Some((number, suffix)) = number else {
-            out.push(token);
-            continue;
-        };
-        let name = match suffix.as_str() {
-            "BD" => continue,
-            "D" => {
-                if !number.contains(['e', 'E']) {
-                    number.push_str("e0");
-                }
-                continue;
-            }
-            "S" => "smallint",
-            "Y" => "tinyint",
-            "F" => "float",
-            _ => {
-                out.push(token);
-                continue;
-            }
-        };
-        let spanned = |t| TokenWithSpan { token: t, span: token.span };
-        if let Some(number) = out.pop() {
-            out.extend([Token::make_keyword("CAST"), Token::LParen].map(spanned));
-            out.push(number);
-            out.extend([Token::make_keyword("AS"), Token::make_keyword(name), Token::RParen].map(spanned));
-        }
-    }
-    out
 }
 
 /// Where a line and column of the tokenizer are in the text, in bytes.

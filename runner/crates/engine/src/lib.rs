@@ -11,8 +11,8 @@
 //! // For many sessions: `let pool = Pool::new(settings)`, and of each session `pool.session()`.
 //! ```
 //!
-//! Read in this order: [`settings`]; [`session`], what happens to a statement (`dialect`, `command`, `allow`, `define`,
-//! `names`, `spark`, `clauses`); `tables` and `reach`, what may be read, `export`, what may be written; [`worker`] and [`workers`], the two ends of
+//! Read in this order: [`settings`]; [`session`], what happens to a statement (`dialect`, `tokens`, `command`, `allow`, `define`,
+//! `names`, `pretty`, `spark`, `generate`, `clauses`); `tables` and `reach`, what may be read, `export`, what may be written; [`worker`] and [`workers`], the two ends of
 //! the socket, with [`pool`], `process` and `wire` between them.
 
 mod allow;
@@ -29,6 +29,7 @@ mod export;
 mod failures;
 mod files;
 mod functions;
+mod generate;
 pub mod in_process;
 mod knobs;
 mod lost;
@@ -37,6 +38,7 @@ mod operators;
 mod patterns;
 pub mod plugins;
 pub mod pool;
+mod pretty;
 mod process;
 mod query;
 mod reach;
@@ -51,6 +53,7 @@ mod spark_text;
 mod spark_types;
 mod spill;
 mod tables;
+mod tokens;
 mod wire;
 pub mod worker;
 pub mod workers;

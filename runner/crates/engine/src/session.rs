@@ -35,6 +35,7 @@ use crate::entry::{self, Then};
 use crate::export;
 use crate::failures::{self, Limits};
 use crate::functions;
+use crate::generate::SparkRelations;
 use crate::knobs;
 use crate::lost::Lost;
 use crate::names;
@@ -142,6 +143,7 @@ impl Session {
             .with_runtime_env(runtime)
             .with_catalog_list(Arc::new(catalog.clone()))
             .with_default_features()
+            .with_relation_planners(vec![Arc::new(SparkRelations)])
             .with_physical_optimizer_rule(Arc::new(CooperativeJoins));
         let mut analysis: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(SparkCasts)];
         analysis.extend(Analyzer::new().rules);

@@ -23,6 +23,54 @@ pub fn grouping(group_by: &mut GroupByExpr) {
     modifiers.clear();
 }
 
+/// `CLUSTER BY` and `SORT BY` as `ORDER BY`: rows in one order are in order in each part, too. `MINUS` as `EXCEPT`.
+pub fn organized(query: &mut ast::Query) {
+    fn last(body: &mut ast::SetExpr) -> Option<&mut ast::Select> {
+        match body {
+            ast::SetExpr::Select(select) => Some(select),
+            ast::SetExpr::SetOperation { right, .. } => last(right),
+            _ => None,
+        }
+    }
+    fn minus(body: &mut ast::SetExpr) {
+        if let ast::SetExpr::SetOperation { op, left, right, .. } = body {
+            if *op == ast::SetOperator::Minus {
+                *op = ast::SetOperator::Except;
+            }
+            minus(left);
+            minus(right);
+        }
+    }
+    minus(&mut query.body);
+    let Some(select) = last(&mut query.body) else { return };
+    select.distribute_by.clear();
+    let options = || ast::OrderByOptions { asc: None, nulls_first: None };
+    let mut by: Vec<ast::OrderByExpr> = std::mem::take(&mut select.sort_by);
+    let clustered = std::mem::take(&mut select.cluster_by);
+    by.extend(clustered.into_iter().map(|expr| ast::OrderByExpr { expr, options: options(), with_fill: None }));
+    if query.order_by.is_none() && !by.is_empty() {
+        query.order_by = Some(ast::OrderBy { kind: ast::OrderByKind::Expressions(by), interpolate: None });
+    }
+}
+
+/// The columns of VALUES are `col1`, `col2`, …
+pub fn values(table: &mut ast::TableFactor) {
+    if let ast::TableFactor::Derived { subquery, alias, .. } = table
+        && let ast::SetExpr::Values(values) = subquery.body.as_ref()
+        && alias.as_ref().is_none_or(|alias| alias.columns.is_empty())
+    {
+        let width = values.rows.first().map_or(0, |row| row.len());
+        let named = |n: usize| ast::TableAliasColumnDef { name: Ident::new(format!("col{n}")), data_type: None };
+        let alias = alias.get_or_insert_with(|| ast::TableAlias {
+            explicit: true,
+            name: Ident::new("__values"),
+            columns: Vec::new(),
+            at: None,
+        });
+        alias.columns = (1..=width).map(named).collect();
+    }
+}
+
 /// One expression, after those inside it.
 pub fn rewrite(expr: &mut Expr) {
     match expr {
@@ -54,14 +102,67 @@ pub fn rewrite(expr: &mut Expr) {
         Expr::Extract { field: ast::DateTimeField::Second | ast::DateTimeField::Seconds, expr: time, .. } => {
             *expr = with_fraction(take(time));
         }
+        Expr::UnaryOp { op: op @ UnaryOperator::BangNot, .. } => *op = UnaryOperator::Not,
+        Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: inner } => *expr = call("bitwise_not", vec![take(inner)]),
+        Expr::CompoundFieldAccess { access_chain, .. } => {
+            for access in access_chain {
+                if let ast::AccessExpr::Dot(field) = access
+                    && let Expr::Identifier(name) = field
+                {
+                    *field = string(&name.value);
+                }
+            }
+        }
+        Expr::Struct { values, fields } if fields.is_empty() => *expr = named(std::mem::take(values)),
         Expr::Function(function) => {
             let name = function.name.to_string().to_lowercase();
+            if let Some((_, other)) = SYNONYMS.iter().find(|(spark, _)| *spark == name) {
+                rename(function, other);
+            }
             if let Some(other) = called(&name, function) {
                 *expr = other;
             }
         }
         _ => {}
     }
+}
+
+/// Functions that have another name here.
+const SYNONYMS: &[(&str, &str)] = &[
+    ("any", "bool_or"),
+    ("approx_count_distinct", "approx_distinct"),
+    ("endswith", "ends_with"),
+    ("every", "bool_and"),
+    ("exists", "array_any_match"),
+    ("filter", "array_filter"),
+    ("first", "first_value"),
+    ("last", "last_value"),
+    ("percentile", "percentile_cont"),
+    ("percentile_approx", "approx_percentile_cont"),
+    ("sequence", "generate_series"),
+    ("some", "bool_or"),
+    ("sort_array", "array_sort"),
+    ("startswith", "starts_with"),
+    ("transform", "array_transform"),
+    ("variance", "var_samp"),
+];
+
+/// `struct(a, 1, b AS c)`: its fields have the names of columns, `col` and their place, or the names that they are given.
+fn named(values: Vec<Expr>) -> Expr {
+    let mut args = Vec::new();
+    for (n, value) in values.into_iter().enumerate() {
+        let (name, value) = match value {
+            Expr::Named { expr, name } => (name.value, *expr),
+            Expr::Identifier(name) => (name.value.clone(), Expr::Identifier(name)),
+            Expr::CompoundIdentifier(parts) => {
+                let name = parts.last().map(|p| p.value.clone()).unwrap_or_default();
+                (name, Expr::CompoundIdentifier(parts))
+            }
+            other => (format!("col{}", n + 1), other),
+        };
+        args.extend([string(&name), value]);
+    }
+    call("named_struct", args)
 }
 
 /// A timestamp has microseconds, as in Spark: its years go from 1 to 9999.
@@ -108,6 +209,9 @@ fn called(name: &str, function: &mut Function) -> Option<Expr> {
     if function.filter.is_some() {
         return None;
     }
+    if name == "struct" {
+        return Some(named(exprs));
+    }
     let mut args = exprs.into_iter();
     let (a, b, c) = (args.next(), args.next(), args.next());
     let more = args.next().is_some();
@@ -121,6 +225,15 @@ fn called(name: &str, function: &mut Function) -> Option<Expr> {
             Some(unless_null(&[x, y], cast(place, DataType::BigInt(None))))
         }
         ("date_part" | "datepart", Some(part), Some(x), None) if is_seconds(&part) => Some(with_fraction(x)),
+        ("locate", Some(x), Some(y), None) => Some(call("strpos", vec![y, x])),
+        ("count_if", Some(x), None, None) => {
+            function.filter = Some(Box::new(x));
+            rename(function, "count");
+            if let FunctionArguments::List(list) = &mut function.args {
+                list.args = vec![arg(number("1"))];
+            }
+            None
+        }
         ("array_remove", Some(x), Some(y), None) => Some(call("array_remove_all", vec![x, y])),
         ("log", Some(x), None, None) => Some(call("ln", vec![x])),
         (
