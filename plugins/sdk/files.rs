@@ -1,9 +1,10 @@
 //! What `firesteel plugin new NAME` writes: the new plugin's own files, and beside them this crate and the interface, so that the plugin builds
 //! with nothing but Rust, for the version of the runner that made it.
 //!
-//! In a file's text `{{name}}` stands for the plugin's name, and `{{sdk}}` for the way to this crate, which is `firesteel/sdk`.
+//! In a file's text `{{name}}` stands for the plugin's name, `{{crate}}` for that of its crate's library, with `_` for `-`, and `{{sdk}}` for the way to
+//! this crate, which is `firesteel/sdk`.
 
-/// Paths in the new plugin's folder, and texts with the two words in them.
+/// Paths in the new plugin's folder, and texts with the three words in them.
 pub const TEMPLATE: &[(&str, &str)] = &[
     ("Cargo.toml", include_str!("template/Cargo.toml")),
     ("README.md", include_str!("template/README.md")),

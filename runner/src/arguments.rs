@@ -1,6 +1,7 @@
 //! The command line: its grammar, made of the table of settings, and what it says.
 
 mod control;
+mod plugin;
 
 use clap::builder::{PossibleValuesParser, StyledStr};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -63,7 +64,7 @@ pub fn grammar() -> Command {
         .subcommand(repl())
         .subcommand(submit())
         .subcommand(status())
-        .subcommand(plugin())
+        .subcommand(plugin::plugin())
         .subcommand(
             Command::new("completions")
                 .about("Prints completions for a shell")
@@ -195,61 +196,6 @@ fn status() -> Command {
         )
         .arg(Arg::new("queries").long("queries").action(ArgAction::SetTrue).help("Show the statements' texts, too"))
         .arg(conf())
-}
-
-fn plugin() -> Command {
-    let file = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).value_name(value).value_parser(value_parser!(std::path::PathBuf)).help(help)
-    };
-    let folder = || {
-        file("plugins", "DIR", "The folder of plugins, as the runner's --plugins has it")
-            .long("plugins")
-            .env("FIRESTEEL_PLUGINS")
-            .required(true)
-    };
-    let section = || file("settings", "FILE", "Its order, config, grants and limits, in TOML").long("settings");
-    Command::new("plugin")
-        .about("Looks at query plugins, and puts them where a runner loads them")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(
-            Command::new("build")
-                .about("Makes a component of the core module that a compiler made")
-                .arg(
-                    file("module", "MODULE", "The core module, with the interface inside, as the SDK puts it there")
-                        .required(true),
-                )
-                .arg(
-                    file("out", "FILE", "The component [default: MODULE with the ending .component.wasm]")
-                        .short('o')
-                        .long("out"),
-                ),
-        )
-        .subcommand(
-            Command::new("check")
-                .about("Says what a component is, does and asks for, and whether this program can load it")
-                .arg(
-                    file("file", "FILE", "The component, or the name of one that is in this program: ppl, masking")
-                        .required(true),
-                ),
-        )
-        .subcommand(
-            Command::new("add")
-                .about("Compiles a plugin and puts it into the folder; a runner picks it up between statements")
-                .arg(
-                    file("file", "FILE", "The component, or the name of one that is in this program: ppl, masking")
-                        .required(true),
-                )
-                .arg(section())
-                .arg(folder()),
-        )
-        .subcommand(Command::new("list").about("Lists the plugins of a folder in the order of the chain").arg(folder()))
-        .subcommand(
-            Command::new("remove")
-                .about("Takes a plugin out of the folder, with its settings")
-                .arg(Arg::new("name").value_name("NAME").required(true).help("Its name"))
-                .arg(folder()),
-        )
 }
 
 fn lang() -> Arg {

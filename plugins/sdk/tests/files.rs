@@ -28,7 +28,9 @@ fn the_list_holds_every_file_of_the_sdk_and_of_the_interface() {
 fn a_new_plugin_passes_its_own_tests() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("new-plugin");
     let _ = std::fs::remove_dir_all(&folder);
-    let filled = |text: &str| text.replace("{{name}}", "shout").replace("{{sdk}}", "firesteel/sdk");
+    let filled = |text: &str| {
+        text.replace("{{name}}", "shout").replace("{{crate}}", "shout").replace("{{sdk}}", "firesteel/sdk")
+    };
     let files = files::TEMPLATE.iter().map(|(path, text)| (path, filled(text)));
     for (path, text) in files.chain(files::SDK.iter().map(|(path, text)| (path, (*text).to_owned()))) {
         let path = folder.join(path);

@@ -7,12 +7,15 @@ use std::sync::Arc;
 
 use clap::ArgMatches;
 use firesteel_engine::plugins::Log;
+use firesteel_model::Failure;
 use firesteel_plugin_host::load::Description;
 use firesteel_plugin_host::shelf::{Section, Shelf};
 use firesteel_plugin_host::{bundled, compile, component, encode, shelf};
 use firesteel_session::ports::plugins::{FunctionKind, Level};
 
-use super::program;
+use super::tried::{Made, Rows, Tried};
+use super::{cases, new, program};
+use crate::output::{self, Format, Look, Summary};
 use crate::problem::Problem;
 
 /// `firesteel plugin …`.
@@ -21,6 +24,9 @@ use crate::problem::Problem;
 /// What was asked for cannot be done.
 pub fn plugin(matches: &ArgMatches) -> Result<ExitCode, Problem> {
     match matches.subcommand() {
+        Some(("new", matches)) => new::new(path(matches, "name")),
+        Some(("run", matches)) => run(matches),
+        Some(("test", matches)) => test(matches),
         Some(("build", matches)) => build(path(matches, "module"), matches.get_one::<PathBuf>("out")),
         Some(("check", matches)) => check(path(matches, "file"), matches.get_one("settings")),
         Some(("add", matches)) => add(path(matches, "file"), matches.get_one("settings"), path(matches, "plugins")),
@@ -46,6 +52,53 @@ fn build(module: &Path, out: Option<&PathBuf>) -> Result<ExitCode, Problem> {
     std::fs::write(&out, &component).map_err(|e| Problem::usage(format!("{}: {e}", out.display())))?;
     writeln!(io::stdout(), "{}: a component of {} bytes", out.display(), component.len())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Lines that a plugin logs while it is tried: its author wants all of them.
+fn whole_log() -> Log {
+    Arc::new(|plugin, level, line| eprintln!("{plugin}: {}: {line}", format!("{level:?}").to_lowercase()))
+}
+
+fn tried(matches: &ArgMatches, data: &[PathBuf]) -> Result<Tried, Problem> {
+    let (_, section) = written(matches.get_one("settings"))?;
+    Tried::load(path(matches, "file"), section, data, &whole_log())
+}
+
+fn run(matches: &ArgMatches) -> Result<ExitCode, Problem> {
+    let data: Vec<PathBuf> = matches.get_many("data").into_iter().flatten().cloned().collect();
+    let tried = tried(matches, &data)?;
+    let lang = matches.get_one::<String>("lang").map_or(tried.language(), String::as_str);
+    let text = matches.get_one::<String>("statement").map_or("", String::as_str);
+    let told = |failure: Failure| {
+        let code = failure.code.as_str();
+        Problem::Statement { message: failure.message, hint: Some(format!("{code}: see docs/errors/{code}.md")) }
+    };
+    crate::alone()?.block_on(async {
+        let mut session = tried.session(&[]).await.map_err(told)?;
+        let mut out = io::stdout();
+        match session.route(lang, text).await.map_err(told)? {
+            Made::Sql(sql) if lang.eq_ignore_ascii_case("sql") && sql == text => {
+                writeln!(out, "the statement is run as it is")?;
+            }
+            Made::Sql(sql) => writeln!(out, "{lang} becomes sql:\n{sql}")?,
+            Made::Answer(rows) => writeln!(out, "the plugin answers it, with {rows} rows")?,
+        }
+        let Rows { columns, rows } = session.run(lang, text).await.map_err(told)?;
+        let mut printer = output::printer(Format::Table, Look::of_stdout(), &mut out);
+        printer.begin(&columns)?;
+        printer.rows(&rows)?;
+        printer.end(&Summary { rows: rows.len() as u64, ..Summary::default() })?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn test(matches: &ArgMatches) -> Result<ExitCode, Problem> {
+    let data: Vec<PathBuf> = match matches.get_many("data") {
+        Some(data) => data.cloned().collect(),
+        None => Some(PathBuf::from("tests/tables")).filter(|folder| folder.is_dir()).into_iter().collect(),
+    };
+    let tried = tried(matches, &data)?;
+    crate::alone()?.block_on(cases::test(&tried, path(matches, "cases")))
 }
 
 /// Lines that a plugin logs while it is looked at.

@@ -1,7 +1,10 @@
 //! Query plugins: those of this program, those of the operator's folder, and `firesteel plugin`.
 
+mod cases;
 mod command;
 mod given;
+mod new;
+mod tried;
 
 use std::path::PathBuf;
 use std::sync::Arc;

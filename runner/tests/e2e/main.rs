@@ -7,6 +7,7 @@ mod harness;
 mod hostile;
 mod job;
 mod opensearch;
+mod plugins;
 mod prompt;
 mod readme;
 mod replicas;

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use firesteel_model::{Code, Failure, Kind, Stage};
 use firesteel_session::journal::{Entry, Journal};
-use firesteel_session::ports::plugins::{Level, Plugin};
+use firesteel_session::ports::plugins::Plugin;
 use firesteel_session::ports::{Engine, EngineError, Output, Plan, Progress, Request};
 use futures::stream::{self, StreamExt};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
-use crate::plugins::{Late, Plugins};
+use crate::plugins::{Late, Log, Plugins, Routed};
 use crate::query::Running;
 use crate::session::{Given, Planned, Session};
 use crate::settings::Settings;
@@ -22,6 +22,7 @@ use crate::settings::Settings;
 pub struct InProcess {
     settings: Settings,
     plugins: Vec<Arc<dyn Plugin>>,
+    log: Log,
     runtime: Option<Runtime>,
     open: Mutex<Option<Open>>,
 }
@@ -39,14 +40,14 @@ impl InProcess {
     /// # Errors
     /// Threads cannot be started, or a data folder or store cannot be used.
     pub fn new(settings: Settings) -> Result<InProcess, EngineError> {
-        InProcess::with_plugins(settings, Vec::new())
+        InProcess::with_plugins(settings, Vec::new(), Arc::new(|_, _, _| {}))
     }
 
-    /// The same with these plugins, in this order.
+    /// The same with these plugins, in this order, and where their log goes.
     ///
     /// # Errors
     /// As [`InProcess::new`].
-    pub fn with_plugins(settings: Settings, plugins: Vec<Arc<dyn Plugin>>) -> Result<InProcess, EngineError> {
+    pub fn with_plugins(settings: Settings, plugins: Vec<Arc<dyn Plugin>>, log: Log) -> Result<InProcess, EngineError> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(settings.query_threads())
             .thread_stack_size(usize::try_from(settings.stack).unwrap_or(usize::MAX))
@@ -54,7 +55,7 @@ impl InProcess {
             .enable_all()
             .build()
             .map_err(|e| Failure::new(Code::Internal, Stage::Accept, format!("threads cannot be started: {e}")))?;
-        let engine = InProcess { settings, plugins, runtime: Some(runtime), open: Mutex::default() };
+        let engine = InProcess { settings, plugins, log, runtime: Some(runtime), open: Mutex::default() };
         engine.open(0)?;
         Ok(engine)
     }
@@ -76,6 +77,16 @@ impl InProcess {
         self.runtime.as_ref().expect("only dropping takes it").handle()
     }
 
+    /// What the handlers make of a statement, which is not run.
+    ///
+    /// # Errors
+    /// One rejects it or fails, or nobody takes the language.
+    pub async fn route(&self, request: &Request) -> Result<Routed, EngineError> {
+        let (session, given) = (self.session()?, given(request, &Arc::default()));
+        let work = self.handle().spawn(async move { session.route(&given).await });
+        Ok(work.await.map_err(|_| panicked())??)
+    }
+
     fn open(&self, generation: u64) -> Result<Open, EngineError> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = open.as_ref()
@@ -83,11 +94,8 @@ impl InProcess {
         {
             return Ok(open.clone());
         }
-        // Level and name are all that is told of a line without a log.
-        let log =
-            Arc::new(|plugin: &str, level: Level, _: &str| tracing::debug!(plugin, ?level, "a plugin wrote a line"));
         let plugins = Plugins::new(self.plugins.clone(), Late::default());
-        let session = Session::open(&self.settings, self.settings.spill_dir.clone(), plugins, log)?;
+        let session = Session::open(&self.settings, self.settings.spill_dir.clone(), plugins, Arc::clone(&self.log))?;
         Ok(open.insert(Open { session: Arc::new(session), generation, applied: Arc::default() }).clone())
     }
 }
@@ -126,14 +134,7 @@ impl Engine for InProcess {
             open = self.open(journal.generation())?;
         }
         let (journal, session, asked) = (journal.clone(), Arc::clone(&open.session), Arc::<AtomicBool>::default());
-        let given = Given {
-            statement: request.statement.as_str().to_owned(),
-            session: request.session.clone(),
-            lang: request.lang.clone(),
-            text: request.text.clone(),
-            stop: Arc::clone(&asked),
-            plugins: Vec::new(),
-        };
+        let given = given(request, &asked);
         let applied = Arc::clone(&open.applied);
         let work = self.handle().spawn(async move {
             let mut done = applied.lock().await;
@@ -151,6 +152,17 @@ impl Engine for InProcess {
 
     async fn close(&self) {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+fn given(request: &Request, stop: &Arc<AtomicBool>) -> Given {
+    Given {
+        statement: request.statement.as_str().to_owned(),
+        session: request.session.clone(),
+        lang: request.lang.clone(),
+        text: request.text.clone(),
+        stop: Arc::clone(stop),
+        plugins: Vec::new(),
     }
 }
 

@@ -235,15 +235,29 @@ impl Session {
         Box::pin(entry::replay(self, entry)).await;
     }
 
+    fn around(&self, given: &Given) -> Arc<Around> {
+        let now =
+            self.ctx.state().execution_props().query_execution_start_time.map_or(0, |time| time.timestamp_micros());
+        let around = Around::new(&self.of, &given.session, &given.statement, now, Arc::clone(&given.stop));
+        self.current.set(&around);
+        around
+    }
+
+    /// What the handlers make of a statement, which is not run.
+    ///
+    /// # Errors
+    /// As [`Plugins::route`].
+    pub async fn route(&self, given: &Given) -> Result<Routed, Failure> {
+        let around = self.around(given);
+        self.plugins.route(&around, &given.lang, &given.text.0, &given.plugins).await
+    }
+
     /// Plans a statement; nothing has happened yet.
     ///
     /// # Errors
     /// Whatever is wrong with the statement.
     pub async fn plan(&self, given: &Given) -> Result<Planned, Failure> {
-        let now =
-            self.ctx.state().execution_props().query_execution_start_time.map_or(0, |time| time.timestamp_micros());
-        let around = Around::new(&self.of, &given.session, &given.statement, now, Arc::clone(&given.stop));
-        self.current.set(&around);
+        let around = self.around(given);
         let mut planned = match self.plugins.route(&around, &given.lang, &given.text.0, &given.plugins).await? {
             Routed::Sql(text) => self.plan_again(&text.0, None).await?,
             Routed::Rows(batch) => self.rows(batch)?,

@@ -230,6 +230,14 @@ impl Shelf {
     }
 }
 
+/// A plugin for [`load`].
+///
+/// # Errors
+/// What was written about it cannot be written as JSON.
+pub fn spec(name: &str, code: Code, section: Section) -> Result<serde_json::Value, String> {
+    serde_json::to_value(Spec { name: name.to_owned(), code, section }).map_err(|e| e.to_string())
+}
+
 /// Loads plugins as [`Shelf::ready`] told them.
 ///
 /// # Errors
