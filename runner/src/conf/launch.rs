@@ -1,25 +1,8 @@
 //! The launch contract: the forms in which a control plane starts the job, turned into this program's own.
 
-use crate::problem::Problem;
+use firesteel_control::launch::UNUSED_OPTIONS;
 
-/// `spark-submit`'s own options that mean nothing here. Each takes a value.
-const IGNORED: &[&str] = &[
-    "--name",
-    "--master",
-    "--deploy-mode",
-    "--jars",
-    "--packages",
-    "--repositories",
-    "--py-files",
-    "--files",
-    "--archives",
-    "--driver-memory",
-    "--driver-cores",
-    "--executor-memory",
-    "--executor-cores",
-    "--num-executors",
-    "--properties-file",
-];
+use crate::problem::Problem;
 
 /// Splits each argument that is a submit-parameter string (` --class X --conf k=v …`) into arguments; the others stay as they are.
 pub fn expand(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
@@ -28,7 +11,7 @@ pub fn expand(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
         if is_parameters(&argument) {
             let mut parts = tokens(&argument).into_iter();
             while let Some(part) = parts.next() {
-                if IGNORED.contains(&part.as_str()) {
+                if UNUSED_OPTIONS.contains(&part.as_str()) {
                     parts.next();
                 } else {
                     expanded.push(part);
@@ -47,7 +30,7 @@ fn is_parameters(argument: &str) -> bool {
     rest.starts_with("--")
         && rest
             .split_once(char::is_whitespace)
-            .is_some_and(|(first, _)| matches!(first, "--class" | "--conf") || IGNORED.contains(&first))
+            .is_some_and(|(first, _)| matches!(first, "--class" | "--conf") || UNUSED_OPTIONS.contains(&first))
 }
 
 /// The words of the string. A double-quoted part belongs to its word, its quotes and escapes included, so that

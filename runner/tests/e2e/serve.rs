@@ -52,6 +52,16 @@ impl Served {
         Served { address: address.to_owned(), home, running }
     }
 
+    /// One that knows a single user, by the key that they sign with.
+    fn signed() -> Served {
+        let home = Home::new();
+        let users = home.file(
+            "users.json",
+            r#"[{"user": "plugin", "role": "owner", "access_key_id": "AKID", "secret_access_key": "secret"}]"#,
+        );
+        Served::at(home, &["--users", &users.display().to_string()])
+    }
+
     pub fn home(&self) -> &Home {
         &self.home
     }
@@ -377,12 +387,7 @@ fn all_sessions_are_migrated_to_another_application_then_drained_by_one_command_
 
 #[test]
 fn a_control_plane_launches_its_sessions_by_the_emr_api_of_another() {
-    let home = Home::new();
-    let users = home.file(
-        "users.json",
-        r#"[{"user": "other", "role": "owner", "access_key_id": "AKID", "secret_access_key": "secret"}]"#,
-    );
-    let service = Served::at(home, &["--users", &users.display().to_string()]);
+    let service = Served::signed();
     let endpoint = format!("http://{}", service.address);
     let start = |secret: &str| {
         let mut serve = service.home.command(&["serve", "--listen", "127.0.0.1:0", "--instance", "two"]);
@@ -442,12 +447,7 @@ fn client(served: &Served, packages: &[&str], script: &str) -> Option<String> {
 
 #[test]
 fn boto3_starts_watches_lists_and_cancels_job_runs_signed_with_its_key() {
-    let home = Home::new();
-    let users = home.file(
-        "users.json",
-        r#"[{"user": "plugin", "role": "owner", "access_key_id": "AKID", "secret_access_key": "secret"}]"#,
-    );
-    let served = Served::at(home, &["--users", &users.display().to_string()]);
+    let served = Served::signed();
     let script = r#"
 import boto3, botocore, os, time
 from botocore.config import Config

@@ -39,28 +39,14 @@ impl<'a> Signed<'a> {
     /// Whether whoever signed it had this secret, and did so about `now`, in epoch milliseconds.
     #[must_use]
     pub fn is_by(&self, secret: &str, method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8], now: u64) -> bool {
-        self.check(secret, method, uri, headers, body, now).unwrap_or(false)
-    }
-
-    fn check(
-        &self,
-        secret: &str,
-        method: &Method,
-        uri: &Uri,
-        headers: &HeaderMap,
-        body: &[u8],
-        now: u64,
-    ) -> Option<bool> {
-        let date = headers.get("x-amz-date")?.to_str().ok()?;
-        if millis(date)?.abs_diff(now) > SKEW
-            || !self.headers.contains(&"host")
-            || !self.headers.contains(&"x-amz-date")
-        {
-            return Some(false);
+        let Some(date) = headers.get("x-amz-date").and_then(|date| date.to_str().ok()) else { return false };
+        let now_or_so = millis(date).is_some_and(|millis| millis.abs_diff(now) <= SKEW);
+        if !now_or_so || !self.headers.contains(&"host") || !self.headers.contains(&"x-amz-date") {
+            return false;
         }
-        let ours = self.of(secret, method, uri, headers, body, date)?;
+        let Some(ours) = self.of(secret, method, uri, headers, body, date) else { return false };
         let differ = ours.bytes().zip(self.signature.bytes()).fold(0, |differ, (a, b)| differ | (a ^ b));
-        Some(differ == 0 && ours.len() == self.signature.len())
+        differ == 0 && ours.len() == self.signature.len()
     }
 
     /// The signature that a request by this secret has. None: it has not what it should be signed with.

@@ -163,36 +163,16 @@ impl RelationPlanner for SparkRelations {
                 let input = LogicalPlanBuilder::empty(true).build()?;
                 generated(input, expr, alias, false, context)
             }
-            TableFactor::Table {
-                sample: Some(sample),
-                name,
-                alias,
-                args,
-                with_hints,
-                version,
-                with_ordinality,
-                partitions,
-                json_path,
-                index_hints,
-            } => {
-                let table = TableFactor::Table {
-                    sample: None,
-                    name,
-                    alias,
-                    args,
-                    with_hints,
-                    version,
-                    with_ordinality,
-                    partitions,
-                    json_path,
-                    index_hints,
+            mut table => {
+                let sample = match &mut table {
+                    TableFactor::Table { sample, .. } | TableFactor::Derived { sample, .. } => sample.take(),
+                    _ => None,
                 };
-                sampled(context.plan(table)?, sample)
+                match sample {
+                    Some(sample) => sampled(context.plan(table)?, sample),
+                    None => Ok(RelationPlanning::Original(Box::new(table))),
+                }
             }
-            TableFactor::Derived { sample: Some(sample), lateral, subquery, alias } => {
-                sampled(context.plan(TableFactor::Derived { sample: None, lateral, subquery, alias })?, sample)
-            }
-            other => Ok(RelationPlanning::Original(Box::new(other))),
         }
     }
 }

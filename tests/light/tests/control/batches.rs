@@ -1,7 +1,6 @@
 //! Batches, and the replicas that they belong to.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use firesteel_control::peers::Peers;
 use firesteel_control::plane::NewBatch;
@@ -10,8 +9,7 @@ use firesteel_model::batch::BatchState;
 use firesteel_model::steer::JobState;
 use firesteel_session::ports::control::{LaunchError, Task};
 
-use crate::faulty::Fault;
-use crate::world::{World, anybody, no_faults};
+use crate::world::{World, anybody, no_faults, refusing_after};
 
 fn batch(id: &str) -> NewBatch {
     let task = Task::Batch { query_id: "q".to_owned(), query: QueryText("SELECT 1".to_owned()) };
@@ -94,17 +92,7 @@ async fn a_batch_that_was_flagged_before_it_was_launched_never_is() {
 async fn a_batch_whose_owner_died_at_any_write_is_launched_once_by_whoever_adopts_it() {
     for writes in 0..4_u32 {
         let world = World::new();
-        let mut left = writes;
-        let dying = world.instance(
-            "one",
-            Box::new(move |kind, _| {
-                let done = kind != "bulk" || left > 0;
-                if kind == "bulk" {
-                    left = left.saturating_sub(1);
-                }
-                (Duration::ZERO, if done { Fault::None } else { Fault::Refuse })
-            }),
-        );
+        let dying = world.instance("one", refusing_after(writes));
         let _ = dying.submit_batch(&anybody(), batch("b")).await;
         let two = world.instance("two", no_faults());
         two.adopt_batch("b", "one").await.unwrap();

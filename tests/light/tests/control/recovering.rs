@@ -12,7 +12,7 @@ use firesteel_session::journal::{Entry, Log, Record, What};
 use firesteel_session::ports::Marker;
 
 use crate::faulty::Fault;
-use crate::world::{World, anybody, id, named, no_faults, session, statement};
+use crate::world::{World, anybody, id, named, no_faults, refusing_after, session, statement};
 
 fn st(name: &str) -> StatementId {
     StatementId::new(name).unwrap()
@@ -101,18 +101,7 @@ async fn a_recovery_that_breaks_off_after_any_write_is_completed_by_the_next_cal
     let mut broken_off = 0;
     for writes in 0..40_u32 {
         let world = old().await;
-        let mut left = writes;
-        let broken = world.replica(
-            Limits::default(),
-            Box::new(move |kind, _| {
-                if kind != "bulk" {
-                    return (Duration::ZERO, Fault::None);
-                }
-                let done = left > 0;
-                left = left.saturating_sub(1);
-                (Duration::ZERO, if done { Fault::None } else { Fault::Refuse })
-            }),
-        );
+        let broken = world.replica(Limits::default(), refusing_after(writes));
         let first = broken.recover(&anybody(), &id("old"), None, 0).await;
         broken_off += u32::from(first.is_err());
         // Its own runner, which has not heard of it, decides what it ran in between.
@@ -211,17 +200,7 @@ async fn a_recovery_that_nobody_goes_on_with_is_completed_by_the_watch() {
 async fn a_migration_that_was_broken_off_at_any_write_is_gone_on_with_when_it_is_asked_for_again() {
     for writes in 0..16_u32 {
         let world = old().await;
-        let mut left = writes;
-        let dying = world.instance(
-            "one",
-            Box::new(move |kind, _| {
-                let done = kind != "bulk" || left > 0;
-                if kind == "bulk" {
-                    left = left.saturating_sub(1);
-                }
-                (Duration::ZERO, if done { Fault::None } else { Fault::Refuse })
-            }),
-        );
+        let dying = world.instance("one", refusing_after(writes));
         let broken = dying.recover(&anybody(), &id("old"), Some("app2".to_owned()), 0).await.is_err();
         let plane = world.plane();
         for session in plane.to_migrate("app2").await.unwrap() {

@@ -49,6 +49,17 @@ pub fn no_faults() -> Plan {
     Box::new(|_, _| (Duration::ZERO, Fault::None))
 }
 
+/// Refuses every write but the first ones, as one that dies between two of them would have it.
+pub fn refusing_after(mut writes: u32) -> Plan {
+    Box::new(move |kind, _| {
+        let done = kind != "bulk" || writes > 0;
+        if kind == "bulk" {
+            writes = writes.saturating_sub(1);
+        }
+        (Duration::ZERO, if done { Fault::None } else { Fault::Refuse })
+    })
+}
+
 impl World {
     pub fn new() -> World {
         let clock = Paused(Instant::now());

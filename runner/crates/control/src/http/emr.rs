@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use super::Shared;
 use super::answer::{self, Body};
 use crate::access::Caller;
+use crate::launch::UNUSED_OPTIONS;
 use crate::plane::{BatchView, NewBatch};
 use crate::refusal::Refusal;
 
@@ -111,24 +112,7 @@ fn contract(parameters: &str, arguments: &[String]) -> Result<Task, Refusal> {
             "--conf" => conf.push(QueryText(value)),
             option if option.starts_with("--") && !option.starts_with("--firesteel") => {
                 // What else `spark-submit` takes means nothing here.
-                let known = [
-                    "--name",
-                    "--master",
-                    "--deploy-mode",
-                    "--jars",
-                    "--packages",
-                    "--repositories",
-                    "--py-files",
-                    "--files",
-                    "--archives",
-                    "--driver-memory",
-                    "--driver-cores",
-                    "--executor-memory",
-                    "--executor-cores",
-                    "--num-executors",
-                    "--properties-file",
-                ];
-                if !known.contains(&option) {
+                if !UNUSED_OPTIONS.contains(&option) {
                     return Err(bad(format!("`{shown}` is none of spark-submit's options that are known here")));
                 }
             }
